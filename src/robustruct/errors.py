@@ -1,0 +1,17 @@
+"""What goes wrong, in the user's words: what was given, what is accepted, what to do next."""
+
+
+class RobustructError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class InvalidInputError(RobustructError, ValueError):
+    """The data or an argument cannot be used; the message names the sample and the field."""
+
+
+class IncompatibleError(RobustructError, ValueError):
+    """Two valid things do not go together, such as a solver and a graph it cannot handle."""
+
+
+class MissingDataError(RobustructError, FileNotFoundError):
+    """A data set is not where it was looked for; the message says how to point to it."""

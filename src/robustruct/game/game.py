@@ -1,0 +1,128 @@
+"""The inner problem. For one sample with scores ψ, cost matrix L and node weights w,
+
+    V(ψ) = max over q in M   min over p   Σ_i w_i p_i' L r_i(q)  +  <ψ, q>
+
+p_i is the predictor's distribution on node i; q holds the adversary's node marginals r_i and edge
+marginals, M the marginal polytope (local consistency is exact on a forest). Any p bounds V from
+above by one max-product pass over unary_i + w_i L'p_i, any q from below by a minimum per node.
+Whatever a solver did inside, what is reported are these bounds, recomputed from feasible p and q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from robustruct.kernels.game_bounds import game_lower, game_upper, make_feasible
+from robustruct.parallel import over_samples
+from robustruct.scores import Scores
+
+
+class Status(Enum):
+    """How a solver ended; each value is a sentence with a remedy."""
+
+    CONVERGED = "The duality gap is within the tolerance."
+    MAX_ITER = (
+        "The iterations ran out before the gap closed; raise max_iter, loosen tol, or use "
+        "solver='interior_point'."
+    )
+    STALLED = (
+        "Rounding stopped progress before the gap closed; the bounds are still valid. Loosen tol, "
+        "or rescale scores that dwarf the costs."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A batch of games, one per sample of ``scores.batch``."""
+
+    scores: Scores
+    cost: np.ndarray
+    """(k, k) finite, [predicted label, adversary's label]."""
+    weight: np.ndarray
+    """(N,) non-negative node weights, in the order of the batch."""
+
+    def scale(self) -> np.ndarray:
+        """(S,) the range of the expected cost: what a gap is measured against."""
+        starts = self.scores.batch.node_offsets[:-1]
+        return np.add.reduceat(self.weight, starts) * np.ptp(self.cost)
+
+    def rounding(self) -> np.ndarray:
+        """(S,) how far the bounds may be off through rounding alone."""
+        scores = self.scores
+        size = _finite_max(scores.unary, 1)
+        size += np.where(scores.batch.parent >= 0, _finite_max(scores.tables, (1, 2))[scores.table_of], 0)
+        size += self.weight * np.abs(self.cost).max()
+        return 1e-14 * np.add.reduceat(size, scores.batch.node_offsets[:-1])
+
+    def allowed_gap(self, tol: float) -> np.ndarray:
+        """(S,) the gap at which a game counts as solved: tol relative to the scale of the cost."""
+        return tol * self.scale() + self.rounding()
+
+
+@dataclass(eq=False)
+class Play:
+    """Strategies for a batch of games, in the order of the batch; feasible after ``repair``."""
+
+    p: np.ndarray
+    """(N, k) the predictor."""
+    r: np.ndarray
+    """(N, k) the adversary's node marginals."""
+    q: np.ndarray
+    """(N, k, k) its edge marginals [child, parent]; zero at roots."""
+    n_iter: np.ndarray
+    """(S,) iterations spent on each game."""
+    exhausted: np.ndarray
+    """(S,) bool, True where the iterations ran out."""
+    solver: str
+
+    def repair(self, game: Game, n_jobs: int | None = -1) -> None:
+        """Make p, r and q feasible in place; a point that is already feasible does not move."""
+        s, b = game.scores, game.scores.batch
+        over_samples(
+            lambda first, last: make_feasible(
+                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.p, self.r, self.q
+            ),
+            b.node_offsets,
+            n_jobs,
+        )
+
+    def bounds(self, game: Game, n_jobs: int | None = -1) -> tuple[np.ndarray, np.ndarray]:
+        """(S,) lower and (S,) upper bound on the value, valid because p and q are feasible."""
+        return lower_bounds(game, self.r, self.q, n_jobs), upper_bounds(game, self.p, n_jobs)
+
+
+def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
+    """(S,) the most an adversary can make of each predictor p."""
+    s, b = game.scores, game.scores.batch
+    upper = np.empty(b.n_samples)
+    over_samples(
+        lambda first, last: game_upper(
+            first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of,
+            game.cost, game.weight, p, upper,
+        ),
+        b.node_offsets,
+        n_jobs,
+    )  # fmt: skip
+    return upper
+
+
+def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
+    """(S,) the least a predictor can be held to by each adversary (r, q)."""
+    s, b = game.scores, game.scores.batch
+    lower = np.empty(b.n_samples)
+    over_samples(
+        lambda first, last: game_lower(
+            first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of,
+            game.cost, game.weight, r, q, lower,
+        ),
+        b.node_offsets,
+        n_jobs,
+    )  # fmt: skip
+    return lower
+
+
+def _finite_max(values: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
+    return np.where(np.isfinite(values), np.abs(values), 0.0).max(axis=axis)

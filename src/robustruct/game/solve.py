@@ -1,0 +1,224 @@
+"""The public way to solve games: check the input, let a solver play, certify what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.game.game import Game, Play, Status
+from robustruct.game.solver import GameSolver
+from robustruct.game.solvers import solver_by_name
+from robustruct.graphs import Batch, checked_edges
+from robustruct.scores import Scores
+
+
+@dataclass(frozen=True, eq=False)
+class GameSolution:
+    """Equilibrium of one game, with the proof of how good it is.
+
+    ``lower <= V <= upper`` always holds: both bounds are recomputed from the strategies returned.
+    """
+
+    value: float
+    """Midpoint of the bounds."""
+    lower: float
+    upper: float
+    predictor: np.ndarray
+    """(n, k) distribution over labels on each node."""
+    adversary_nodes: np.ndarray
+    """(n, k) the adversary's node marginals."""
+    adversary_edges: np.ndarray
+    """(m, k, k) its edge marginals, [edge, label of edges[e, 0], label of edges[e, 1]]."""
+    status: Status
+    n_iter: int
+    solver: str
+    """Name of the solver that ran."""
+
+    @property
+    def gap(self) -> float:
+        return self.upper - self.lower
+
+
+def solve_game(
+    unary: Any,
+    edges: Any,
+    pairwise: Any,
+    cost: Any,
+    node_weight: Any = None,
+    solver: str | GameSolver = "auto",
+    tol: float = 1e-6,
+    *,
+    warm_start: GameSolution | None = None,
+) -> GameSolution:
+    """Solve one game between a predictor and an adversary.
+
+    Parameters
+    ----------
+    unary : array-like of shape (n, k)
+        Score of each label of each node; -inf forbids a label.
+    edges : array-like of shape (m, 2)
+        Pairs of nodes; they must form a forest.
+    pairwise : array-like of shape (m, k, k)
+        Score of [label of edges[e, 0], label of edges[e, 1]]; -inf forbids a pair.
+    cost : array-like of shape (k, k)
+        Cost of predicting row label when the adversary plays the column label.
+    node_weight : array-like of shape (n,), optional
+        Weight of each node's cost; 1 by default.
+    solver : str or GameSolver
+        "auto", "interior_point", "pairwise", "dual_decomposition", "mirror_prox" or
+        "linear_program", or a solver object with its own options.
+    tol : float
+        Gap at which to stop, relative to the range of the cost: (max - min of ``cost``) times the
+        sum of the node weights.
+    warm_start : GameSolution, optional
+        Solution of a similar game on the same graph.
+
+    Examples
+    --------
+    Two labels, a mistake on the second costs more:
+
+    >>> solution = solve_game([[0.0, 0.0]], [], [], [[0, 3], [1, 0]])
+    >>> print(round(solution.value, 6), solution.predictor.round(3))
+    0.75 [[0.25 0.75]]
+    """
+    starts = None if warm_start is None else [warm_start]
+    weights = None if node_weight is None else [node_weight]
+    return solve_games([unary], [edges], [pairwise], cost, weights, solver, tol, warm_start=starts)[0]
+
+
+def solve_games(
+    unary: Sequence[Any],
+    edges: Sequence[Any],
+    pairwise: Sequence[Any],
+    cost: Any,
+    node_weight: Sequence[Any] | None = None,
+    solver: str | GameSolver = "auto",
+    tol: float = 1e-6,
+    *,
+    warm_start: Sequence[GameSolution] | None = None,
+    n_jobs: int | None = -1,
+) -> list[GameSolution]:
+    """Solve many games with one cost matrix; arguments as in `solve_game`, one item per game."""
+    game = _checked_game(unary, edges, pairwise, cost, node_weight)
+    play = solve_batch(game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs)
+    lower, upper = play.bounds(game, n_jobs)
+    batch = game.scores.batch
+    p, r = batch.split_nodes(batch.to_user(play.p)), batch.split_nodes(batch.to_user(play.r))
+    q = np.split(batch.edges_to_user(play.q), batch.edge_offsets[1:-1])
+    solved = upper - lower <= game.allowed_gap(tol)
+    solutions = []
+    for s in range(batch.n_samples):
+        if solved[s]:
+            status = Status.CONVERGED
+        else:
+            status = Status.MAX_ITER if play.exhausted[s] else Status.STALLED
+        solutions.append(
+            GameSolution(
+                value=float(lower[s] + upper[s]) / 2,
+                lower=float(lower[s]),
+                upper=float(upper[s]),
+                predictor=p[s],
+                adversary_nodes=r[s],
+                adversary_edges=q[s],
+                status=status,
+                n_iter=int(play.n_iter[s]),
+                solver=play.solver,
+            )
+        )
+    return solutions
+
+
+def solve_batch(
+    game: Game,
+    solver: str | GameSolver = "auto",
+    tol: float = 1e-6,
+    start: Play | None = None,
+    n_jobs: int | None = -1,
+) -> Play:
+    """Feasible strategies for every game of a batch."""
+    chosen = solver_by_name(solver) if isinstance(solver, str) else solver
+    reason = chosen.refusal(game)
+    if reason is not None:
+        raise IncompatibleError(f"solver {chosen.name!r} cannot take this game: {reason}.")
+    play = chosen.play(game, tol, start, n_jobs)
+    play.repair(game, n_jobs)
+    return play
+
+
+def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
+    batch, k = game.scores.batch, game.scores.n_labels
+    p = batch.from_user(np.concatenate([s.predictor for s in solutions]))
+    r = batch.from_user(np.concatenate([s.adversary_nodes for s in solutions]))
+    edges = np.concatenate([s.adversary_edges for s in solutions])
+    if p.shape != (batch.n_nodes, k) or len(edges) != batch.n_edges:
+        raise InvalidInputError(
+            "warm_start comes from a game of another shape; pass the solution of a game with the "
+            "same nodes, edges and labels."
+        )
+    q = np.zeros((batch.n_nodes, k, k))
+    q[batch.child_of_edge] = edges
+    turned = batch.flipped
+    q[turned] = q[turned].transpose(0, 2, 1)
+    n_samples = batch.n_samples
+    return Play(p.copy(), r.copy(), q, np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), "warm start")
+
+
+def _checked_game(
+    unary: Sequence[Any],
+    edges: Sequence[Any],
+    pairwise: Sequence[Any],
+    cost: Any,
+    node_weight: Sequence[Any] | None,
+) -> Game:
+    if not len(unary):
+        raise InvalidInputError("no game given; unary is an empty list.")
+    costs = _numbers(cost, "cost")
+    k = len(costs)
+    if costs.shape != (k, k) or k == 0 or not np.isfinite(costs).all():
+        raise InvalidInputError(
+            f"cost has shape {costs.shape}; it must be a square matrix of finite numbers."
+        )
+    structures, nodes, tables, weights = [], [], [], []
+    for g in range(len(unary)):
+        where = f"game {g}: "
+        u = _numbers(unary[g], where + "unary")
+        if u.ndim != 2 or u.shape[1] != k or len(u) == 0:
+            raise InvalidInputError(
+                f"{where}unary has shape {u.shape}; expected (n_nodes, {k}), as cost is {k} x {k}."
+            )
+        try:
+            e = checked_edges(edges[g], len(u))
+        except InvalidInputError as error:
+            raise InvalidInputError(where + str(error)) from None
+        b = _numbers(pairwise[g], where + "pairwise")
+        b = b.reshape(0, k, k) if b.size == 0 else b
+        if b.shape != (len(e), k, k):
+            raise InvalidInputError(
+                f"{where}pairwise has shape {b.shape}; expected ({len(e)}, {k}, {k}): one table per edge."
+            )
+        w = np.ones(len(u)) if node_weight is None else _numbers(node_weight[g], where + "node_weight")
+        if w.shape != (len(u),) or not (np.isfinite(w).all() and (w >= 0).all()):
+            raise InvalidInputError(
+                f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."
+            )
+        structures.append((len(u), e))
+        nodes.append(u)
+        tables.append(b)
+        weights.append(w)
+    batch = Batch.build(structures)
+    scores = Scores.from_user(batch, np.concatenate(nodes), np.concatenate(tables))
+    return Game(scores, costs, np.ascontiguousarray(batch.from_user(np.concatenate(weights))))
+
+
+def _numbers(values: Any, field: str) -> np.ndarray:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{field} must be an array of numbers.") from error
+    if np.isnan(array).any() or (array == np.inf).any():
+        raise InvalidInputError(f"{field} holds NaN or +inf; scores are finite, or -inf to forbid.")
+    return array

@@ -1,0 +1,26 @@
+"""The solvers by name. A new one is a file with a GameSolver in it and a line here."""
+
+from __future__ import annotations
+
+from robustruct.errors import InvalidInputError
+from robustruct.game.auto import Auto
+from robustruct.game.dual_decomposition import DualDecomposition
+from robustruct.game.interior_point import InteriorPoint
+from robustruct.game.linear_program import LinearProgram
+from robustruct.game.mirror_prox import MirrorProx
+from robustruct.game.pairwise import Pairwise
+from robustruct.game.solver import GameSolver
+
+SOLVERS: dict[str, type[GameSolver]] = {
+    solver.name: solver
+    for solver in (Auto, InteriorPoint, Pairwise, DualDecomposition, MirrorProx, LinearProgram)
+}
+
+
+def solver_by_name(name: str) -> GameSolver:
+    """A solver with its default options."""
+    if name not in SOLVERS:
+        raise InvalidInputError(
+            f"solver={name!r} is not known; use one of {', '.join(map(repr, SOLVERS))}."
+        )
+    return SOLVERS[name]()

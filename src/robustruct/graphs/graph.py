@@ -1,0 +1,135 @@
+"""One sample: features on nodes, edges between them, features on edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.errors import InvalidInputError
+
+
+def n_rows(features: Any) -> int:
+    """Number of nodes (or edges) that ``features`` describes."""
+    return int(features.shape[0]) if hasattr(features, "shape") else len(features)
+
+
+class Graph:
+    """Nodes with features, joined by edges.
+
+    Parameters
+    ----------
+    node_features : array or sparse matrix of shape (n_nodes, n_features), or list
+        A list holds one dict, list of strings, or string per node.
+    edges : array-like of shape (n_edges, 2)
+        Pairs of node indices. Each pair appears once, in either direction; the direction given
+        decides which label comes first in pairwise scores and weights.
+    edge_features : array, sparse matrix or list, optional
+        One row (or dict) per edge. Every edge also gets a constant feature, so that plain label
+        transitions are always learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> star = Graph(np.eye(4), [(0, 1), (0, 2), (0, 3)])
+    >>> star.n_nodes, star.n_edges
+    (4, 3)
+    """
+
+    __slots__ = ("edge_features", "edges", "node_features")
+
+    def __init__(self, node_features: Any, edges: Any, edge_features: Any = None) -> None:
+        self.node_features = _checked_rows(node_features, "node_features")
+        self.edges = checked_edges(edges, self.n_nodes)
+        self.edge_features = edge_features
+        if edge_features is not None:
+            self.edge_features = _checked_rows(edge_features, "edge_features")
+            if n_rows(edge_features) != self.n_edges:
+                raise InvalidInputError(
+                    f"edge_features describes {n_rows(edge_features)} edges but edges lists "
+                    f"{self.n_edges}; give one row per edge, in the same order."
+                )
+
+    @classmethod
+    def chain(cls, node_features: Any, edge_features: Any = None) -> Graph:
+        """A sequence: each node is joined to the next."""
+        return cls(node_features, chain_edges(n_rows(node_features)), edge_features)
+
+    @property
+    def n_nodes(self) -> int:
+        return n_rows(self.node_features)
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.edges)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n_nodes} nodes, {self.n_edges} edges)"
+
+
+def chain_edges(n_nodes: int) -> np.ndarray:
+    """The edges (0, 1), (1, 2), ... of a sequence."""
+    first = np.arange(max(n_nodes - 1, 0), dtype=np.intp)
+    return np.stack([first, first + 1], axis=1)
+
+
+def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
+    """``edges`` as an (m, 2) integer array, or an error that names the offending edge."""
+    try:
+        array = np.asarray(edges)
+    except ValueError as error:
+        raise InvalidInputError("edges must be pairs of node indices, shape (n_edges, 2).") from error
+    if array.size == 0:
+        return np.empty((0, 2), np.intp)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InvalidInputError(
+            f"edges has shape {array.shape}; expected (n_edges, 2): one pair of node indices a row."
+        )
+    if array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"edges holds {array.dtype} values; node indices must be integers 0..{n_nodes - 1}."
+        )
+    array = np.ascontiguousarray(array, dtype=np.intp)
+    outside = (array < 0) | (array >= n_nodes)
+    if outside.any():
+        e = int(outside.any(axis=1).argmax())
+        raise InvalidInputError(
+            f"edge {e} is {tuple(array[e].tolist())}, but the graph has nodes 0..{n_nodes - 1}."
+        )
+    loops = array[:, 0] == array[:, 1]
+    if loops.any():
+        e = int(loops.argmax())
+        raise InvalidInputError(
+            f"edge {e} joins node {array[e, 0]} to itself; self loops are not edges of the model. "
+            "Put what it expresses into the node's features."
+        )
+    keys = np.sort(array, axis=1) @ np.array([n_nodes, 1])
+    unique, first = np.unique(keys, return_index=True)
+    if len(unique) < len(keys):
+        e = int(np.setdiff1d(np.arange(len(keys)), first)[0])
+        raise InvalidInputError(
+            f"edge {e} {tuple(array[e].tolist())} appears twice (in either direction); list each "
+            "pair once and add up its features."
+        )
+    return array
+
+
+def _checked_rows(features: Any, field: str) -> Any:
+    if sp.issparse(features):
+        if features.ndim != 2:
+            raise InvalidInputError(f"{field} is a sparse array of {features.ndim} dimension(s); expected 2.")
+    elif isinstance(features, np.ndarray):
+        if features.ndim != 2:
+            raise InvalidInputError(
+                f"{field} has shape {features.shape}; expected two dimensions, one row per item."
+            )
+    elif not isinstance(features, Sequence) or isinstance(features, str | bytes):
+        raise InvalidInputError(
+            f"{field} is a {type(features).__name__}; expected a 2-D array, a scipy sparse matrix, "
+            "or a list with one dict or list of strings per item."
+        )
+    if field == "node_features" and n_rows(features) == 0:
+        raise InvalidInputError("node_features is empty; a sample needs at least one node.")
+    return features

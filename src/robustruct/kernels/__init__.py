@@ -1,0 +1,10 @@
+"""Every compiled loop: arrays in, arrays out, nothing validated, the caller owns the memory.
+
+Conventions shared by all kernels (see graphs/batch.py for where the arrays come from):
+
+offsets (S+1,) intp   sample s owns nodes offsets[s] .. offsets[s+1]-1; kernels work on a range of samples
+parent (N,) intp      flat index of the parent, always larger than the node's own, or -1 at a root
+unary (N, k)          score of each label of each node
+tables (T, k, k)      pairwise scores, indexed [label of the child, label of the parent]
+table_of (N,) intp    which table scores the edge from a node to its parent; unused at roots
+"""

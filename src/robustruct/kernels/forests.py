@@ -1,0 +1,59 @@
+"""Rooting: any forest becomes a list of nodes in which children come before their parents."""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+
+
+@kernel
+def root_forest(n_nodes, edges, order, parent, edge_of, flipped):
+    """Root every component at its last node; return False if the graph has a cycle.
+
+    edges (m, 2) intp. Out, in the new order: order (n,) the node at each position; parent (n,)
+    position of the parent or -1; edge_of (n,) the edge to the parent or -1; flipped (n,) bool,
+    True where that edge was listed as (parent, child). A path 0-1-...-n keeps its order.
+    """
+    n_edges = edges.shape[0]
+    start = np.zeros(n_nodes + 1, np.intp)
+    for e in range(n_edges):
+        start[edges[e, 0] + 1] += 1
+        start[edges[e, 1] + 1] += 1
+    for i in range(n_nodes):
+        start[i + 1] += start[i]
+    fill = start[:-1].copy()
+    incident = np.empty(2 * n_edges, np.intp)
+    for e in range(n_edges):
+        for side in range(2):
+            incident[fill[edges[e, side]]] = e
+            fill[edges[e, side]] += 1
+    position = np.full(n_nodes, -1, np.intp)
+    # Breadth first from the last node, filled from the back: parents end up behind their children.
+    head = n_nodes - 1
+    tail = n_nodes - 1
+    for root in range(n_nodes - 1, -1, -1):
+        if position[root] >= 0:
+            continue
+        position[root] = tail
+        order[tail] = root
+        parent[tail] = -1
+        edge_of[tail] = -1
+        flipped[tail] = False
+        tail -= 1
+        while head > tail:
+            node = order[head]
+            # Largest edge first, so that a node's children keep the order they were listed in.
+            for slot in range(start[node + 1] - 1, start[node] - 1, -1):
+                e = incident[slot]
+                if e == edge_of[head]:
+                    continue
+                other = edges[e, 1] if edges[e, 0] == node else edges[e, 0]
+                if position[other] >= 0:
+                    return False
+                position[other] = tail
+                order[tail] = other
+                parent[tail] = head
+                edge_of[tail] = e
+                flipped[tail] = edges[e, 0] == node
+                tail -= 1
+            head -= 1
+    return True

@@ -1,0 +1,140 @@
+"""What any pair of strategies proves about a game, and how strategies are made feasible."""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+from robustruct.kernels.max_product import max_product_up
+
+
+@kernel
+def augmented_unary(lo, hi, unary, cost, weight, p, out):
+    """out[i, b] = unary[i, b] + weight[i] Σ_a p[i, a] cost[a, b]: what the adversary sees."""
+    k = unary.shape[1]
+    for i in range(lo, hi):
+        for b in range(k):
+            out[i, b] = 0.0
+        for a in range(k):
+            share = weight[i] * p[i, a]
+            if share != 0.0:
+                for b in range(k):
+                    out[i, b] += share * cost[a, b]
+        for b in range(k):
+            out[i, b] += unary[i, b]
+
+
+@kernel
+def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weight, p, upper):
+    """upper[s] = max over labellings of the augmented score: p can be held to no more than this."""
+    augmented = np.empty_like(unary)
+    best = np.empty_like(unary)
+    k = unary.shape[1]
+    for s in range(first, last):
+        lo, hi = offsets[s], offsets[s + 1]
+        augmented_unary(lo, hi, unary, cost, weight, p, augmented)
+        max_product_up(lo, hi, parent, augmented, tables, table_of, best)
+        total = 0.0
+        for i in range(lo, hi):
+            if parent[i] < 0:
+                value = best[i, 0]
+                for b in range(1, k):
+                    value = best[i, b] if best[i, b] > value else value
+                total += value
+        upper[s] = total
+
+
+@kernel
+def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weight, r, q, lower):
+    """lower[s] = <ψ, q> + Σ_i weight[i] min_a (cost r_i)_a: q secures at least this.
+
+    r (N, k) and q (N, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
+    """
+    k = unary.shape[1]
+    for s in range(first, last):
+        total = 0.0
+        for i in range(offsets[s], offsets[s + 1]):
+            for b in range(k):
+                if r[i, b] != 0.0:
+                    total += r[i, b] * unary[i, b]
+            if parent[i] >= 0:
+                table = tables[table_of[i]]
+                for b in range(k):
+                    for a in range(k):
+                        if q[i, b, a] != 0.0:
+                            total += q[i, b, a] * table[b, a]
+            if weight[i] != 0.0:
+                least = np.inf
+                for a in range(k):
+                    value = 0.0
+                    for b in range(k):
+                        value += cost[a, b] * r[i, b]
+                    least = value if value < least else least
+                total += weight[i] * least
+        lower[s] = total
+
+
+@kernel
+def make_feasible(first, last, offsets, parent, unary, tables, table_of, p, r, q):
+    """Repair p, r and q in place: p and r on the simplex, q consistent with r on every edge.
+
+    p is clipped and normalised. The adversary is rebuilt from the roots down, keeping each child's
+    distribution given its parent's label; a label of the parent whose column of q is empty takes
+    the child's best labelling of its subtree instead, so no forbidden pair is ever used.
+    """
+    k = unary.shape[1]
+    best = np.empty_like(unary)
+    for s in range(first, last):
+        lo, hi = offsets[s], offsets[s + 1]
+        max_product_up(lo, hi, parent, unary, tables, table_of, best)
+        for i in range(hi - 1, lo - 1, -1):
+            total = 0.0
+            for b in range(k):
+                if not p[i, b] > 0.0:  # also catches NaN
+                    p[i, b] = 0.0
+                total += p[i, b]
+            for b in range(k):
+                p[i, b] = p[i, b] / total if total > 0.0 else 1.0 / k
+            above = parent[i]
+            if above < 0:
+                total = 0.0
+                for b in range(k):
+                    if not r[i, b] > 0.0 or best[i, b] == -np.inf:
+                        r[i, b] = 0.0
+                    total += r[i, b]
+                if total > 0.0:
+                    for b in range(k):
+                        r[i, b] /= total
+                else:
+                    r[i, np.argmax(best[i])] = 1.0
+                for b in range(k):
+                    for a in range(k):
+                        q[i, b, a] = 0.0
+                continue
+            table = tables[table_of[i]]
+            for a in range(k):
+                total = 0.0
+                for b in range(k):
+                    allowed = best[i, b] + table[b, a] > -np.inf
+                    if not q[i, b, a] > 0.0 or not allowed:
+                        q[i, b, a] = 0.0
+                    total += q[i, b, a]
+                mass = r[above, a]
+                if mass == 0.0:
+                    for b in range(k):
+                        q[i, b, a] = 0.0
+                elif total > 0.0:
+                    for b in range(k):
+                        q[i, b, a] *= mass / total
+                else:
+                    choice = 0
+                    value = -np.inf
+                    for b in range(k):
+                        candidate = best[i, b] + table[b, a]
+                        if candidate > value:
+                            value = candidate
+                            choice = b
+                    q[i, choice, a] = mass
+            for b in range(k):
+                total = 0.0
+                for a in range(k):
+                    total += q[i, b, a]
+                r[i, b] = total

@@ -1,0 +1,43 @@
+"""A batch on all cores: contiguous ranges of samples with about equally many nodes, one a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+
+T = TypeVar("T")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads meant by ``n_jobs``: None is one, -1 all cores, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise InvalidInputError("n_jobs = 0 means nothing; use 1 for one thread or -1 for all cores.")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+def over_samples(
+    work: Callable[[int, int], T], node_offsets: np.ndarray, n_jobs: int | None = -1
+) -> list[T]:
+    """``work(first, last)`` on ranges of samples that cover the batch; results in order.
+
+    ``work`` must release the GIL to gain from it, as every kernel does.
+    """
+    n_samples = len(node_offsets) - 1
+    # A thread pays off from a few thousand nodes; below that, starting it costs more.
+    wanted = min(n_threads(n_jobs), n_samples, 1 + int(node_offsets[-1]) // 2000)
+    goals = np.linspace(0, node_offsets[-1], wanted + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(node_offsets, goals), n_samples])
+    ranges = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    if len(ranges) == 1:
+        return [work(*ranges[0])]
+    with ThreadPoolExecutor(len(ranges)) as pool:
+        return list(pool.map(lambda span: work(*span), ranges))

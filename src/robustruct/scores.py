@@ -1,0 +1,46 @@
+"""Scores ψ of a batch: what a labelling is worth, node by node and edge by edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustruct.graphs import Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """score(y) = Σ_i unary[i, y_i] + Σ_{i not a root} tables[table_of[i], y_i, y_parent(i)].
+
+    Edges with equal features share a table, so a chain model with plain transitions stores one
+    (k, k) table however many edges it has. -inf forbids a label or a pair.
+    """
+
+    batch: Batch
+    unary: np.ndarray
+    """(N, k), in the order of the batch."""
+    tables: np.ndarray
+    """(T, k, k) indexed [label of the child, label of the parent]; at least one table."""
+    table_of: np.ndarray
+    """(N,) intp, the table of the edge from each node to its parent; 0 at roots, where it is unused."""
+
+    @property
+    def n_labels(self) -> int:
+        return self.unary.shape[1]
+
+    @classmethod
+    def from_user(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
+        """Scores given per user node (N, k) and per user edge (M, k, k) [first, second label]."""
+        k = unary.shape[1]
+        tables = np.zeros((max(batch.n_edges, 1), k, k))
+        tables[: batch.n_edges] = pairwise
+        turned = np.zeros(len(tables), bool)
+        turned[: batch.n_edges] = batch.flipped[batch.child_of_edge]
+        tables[turned] = tables[turned].transpose(0, 2, 1)
+        return cls(
+            batch,
+            np.ascontiguousarray(batch.from_user(unary), dtype=float),
+            tables,
+            np.maximum(batch.edge_of, 0),
+        )
