@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from robustruct.errors import InvalidInputError
-from robustruct.game.auto import Auto
-from robustruct.game.dual_decomposition import DualDecomposition
-from robustruct.game.interior_point import InteriorPoint
-from robustruct.game.linear_program import LinearProgram
-from robustruct.game.mirror_prox import MirrorProx
-from robustruct.game.pairwise import Pairwise
 from robustruct.game.solver import GameSolver
 
-SOLVERS: dict[str, type[GameSolver]] = {
-    solver.name: solver
-    for solver in (Auto, InteriorPoint, Pairwise, DualDecomposition, MirrorProx, LinearProgram)
-}
+_CLASSES: list[type[GameSolver]] = []
+
+SOLVERS: dict[str, type[GameSolver]] = {solver.name: solver for solver in _CLASSES}
 
 
 def solver_by_name(name: str) -> GameSolver:

@@ -1,0 +1,33 @@
+"""Shared by all tests: the compiled-code cache, hypothesis settings, where real data are."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# numba's cache does not see edits in other files: key it by all kernel sources.
+_kernels = Path(__file__).parents[1] / "src" / "robustruct" / "kernels"
+_digest = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_kernels.glob("*.py")))).hexdigest()
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"robustruct-kernels-{_digest[:16]}")
+)
+
+settings.register_profile(
+    "robustruct",
+    deadline=None,  # a first call compiles
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("robustruct")
+
+
+@pytest.fixture(scope="session")
+def data_home() -> Path:
+    """Folder of the real data sets, or skip."""
+    home = os.environ.get("ROBUSTRUCT_DATA")
+    if not home or not Path(home).is_dir():
+        pytest.skip("set ROBUSTRUCT_DATA to the folder of real data sets to run this test")
+    return Path(home)
