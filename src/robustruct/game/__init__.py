@@ -1,0 +1,21 @@
+"""The inner problem: a game between a predictor and an adversary, and its solvers."""
+
+from robustruct.game.game import Game, Play, Status
+from robustruct.game.linear_program import LinearProgram
+from robustruct.game.solve import GameSolution, solve_batch, solve_game, solve_games
+from robustruct.game.solver import GameSolver
+from robustruct.game.solvers import SOLVERS, solver_by_name
+
+__all__ = [
+    "SOLVERS",
+    "Game",
+    "GameSolution",
+    "GameSolver",
+    "LinearProgram",
+    "Play",
+    "Status",
+    "solve_batch",
+    "solve_game",
+    "solve_games",
+    "solver_by_name",
+]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from robustruct.errors import InvalidInputError
+from robustruct.game.linear_program import LinearProgram
 from robustruct.game.solver import GameSolver
 
-_CLASSES: list[type[GameSolver]] = []
+_CLASSES: list[type[GameSolver]] = [
+    LinearProgram,
+]
 
 SOLVERS: dict[str, type[GameSolver]] = {solver.name: solver for solver in _CLASSES}
 

@@ -1,0 +1,1 @@
+"""For authors of plug-ins: slow, obvious oracles and generators of hard cases."""

@@ -1,0 +1,85 @@
+"""CoNLL-2000: text chunking, sentences as chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robustruct.datasets._files import DataHome, checked_choice, data_file, gzip_sentences
+from robustruct.datasets.dataset import Dataset
+
+Token = tuple[str, str]  # word, part of speech
+
+# The template of the CRF++ chunking example: offsets of the words, then of the parts of speech.
+_WORDS = {
+    **{f"U{i:02d}": (i - 2,) for i in range(5)},
+    "U05": (-1, 0),
+    "U06": (0, 1),
+}
+_PARTS_OF_SPEECH = {
+    **{f"U{i + 10}": (i - 2,) for i in range(5)},
+    **{f"U{i + 15}": (i - 2, i - 1) for i in range(4)},
+    **{f"U{i + 20}": (i - 2, i - 1, i) for i in range(3)},
+}
+
+
+def load_conll2000(split: str = "train", *, data_home: DataHome = None) -> Dataset:
+    """Chunk tags (B-NP, I-NP, O, ...) of Wall Street Journal sentences.
+
+    Parameters
+    ----------
+    split : "train" or "test"
+        8936 and 2012 sentences.
+    data_home : path, optional
+        Folder of the real data sets; by default the environment variable ``ROBUSTRUCT_DATA``.
+
+    Returns
+    -------
+    Dataset
+        A sentence is a list of (word, part of speech) pairs; turn it into features with
+        `chunking_attributes`.
+    """
+    checked_choice(split, ("train", "test"), "split")
+    file = data_file(f"conll2000/{split}.txt.gz", "sentences of CoNLL-2000", data_home)
+    X: list[list[Token]] = []
+    y = []
+    for rows in gzip_sentences(file, " ", 3):
+        X.append([(word, pos) for word, pos, _ in rows])
+        y.append(np.array([tag for _, _, tag in rows]))
+    return Dataset(f"conll2000/{split}", X, y)
+
+
+def chunking_attributes(sentence: Sequence[Token]) -> list[list[str]]:
+    """The 19 attributes per token of the CRF++ chunking template, as lists of strings.
+
+    Words in a window of two to each side and their pairs around the token (U00..U06), parts of
+    speech with their pairs and triples (U10..U22). Beyond the sentence they read ``_B-1``,
+    ``_B+1`` and so on. The first token also has ``__BOS__``, the last ``__EOS__``.
+
+    Examples
+    --------
+    >>> chunking_attributes([("He", "PRP"), ("runs", "VBZ")])[0][:6]
+    ['U00:_B-2', 'U01:_B-1', 'U02:He', 'U03:runs', 'U04:_B+1', 'U05:_B-1/He']
+    """
+    words = _padded([word for word, _ in sentence])
+    tags = _padded([pos for _, pos in sentence])
+    attributes = [
+        [
+            f"{name}:{'/'.join([words[t + 2 + o] for o in offsets])}"
+            for name, offsets in _WORDS.items()
+        ]
+        + [
+            f"{name}:{'/'.join([tags[t + 2 + o] for o in offsets])}"
+            for name, offsets in _PARTS_OF_SPEECH.items()
+        ]
+        for t in range(len(sentence))
+    ]
+    if attributes:
+        attributes[0].append("__BOS__")
+        attributes[-1].append("__EOS__")
+    return attributes
+
+
+def _padded(values: list[str]) -> list[str]:
+    return ["_B-2", "_B-1", *values, "_B+1", "_B+2"]

@@ -1,0 +1,25 @@
+"""Dicts, sparse and dense input to one feature space; scores, and their adjoint."""
+
+from robustruct.features.linear import (
+    adjoint,
+    labelling_features,
+    n_weights,
+    scores,
+    split_weights,
+    sum_over_tables,
+)
+from robustruct.features.matrix import FeatureMatrix, SparseRows
+from robustruct.features.space import Design, FeatureSpace
+
+__all__ = [
+    "Design",
+    "FeatureMatrix",
+    "FeatureSpace",
+    "SparseRows",
+    "adjoint",
+    "labelling_features",
+    "n_weights",
+    "scores",
+    "split_weights",
+    "sum_over_tables",
+]

@@ -1,0 +1,196 @@
+"""Attributes of nodes (or edges): dicts, lists of strings and strings, as columns and values.
+
+The conventions are those of python-crfsuite: ``{"w": "a"}`` is the attribute ``w:a`` with value 1,
+``{"w": 2.5}`` the attribute ``w`` with value 2.5, True and False are 1 and 0, a nested dict, list or
+set prefixes its attributes with its key, and a list of strings holds attributes of value 1. A bare
+string is one attribute (python-crfsuite takes each of its letters for one).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""
+
+
+class GrowingVocabulary(dict[str, int]):
+    """Name to column; a new name gets the next column."""
+
+    def __missing__(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise TypeError
+        column = self[str(name)] = len(self)
+        return column
+
+
+class FixedVocabulary(dict[str, int]):
+    """Name to column; -1 for a name that was not seen in training."""
+
+    def __missing__(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise TypeError
+        return -1
+
+
+Vocabulary = GrowingVocabulary | FixedVocabulary
+
+
+def attribute_entries(
+    blocks: list[Any], vocabulary: Vocabulary, where: Callable[[int, int], str]
+) -> Entries:
+    """Columns and values of all items of all blocks, in order.
+
+    ``where(block, item)`` names an item in a message.
+    """
+    items = list(chain.from_iterable(blocks))
+    kinds = set(map(type, items))
+    try:
+        if all(issubclass(kind, dict) for kind in kinds):
+            return _entries_of_dicts(items, vocabulary)
+        if kinds <= {list, tuple}:
+            return _entries_of_strings(items, vocabulary)
+    except (TypeError, OverflowError):
+        pass  # something else than strings and numbers inside: take the road that knows them all
+    return _entries_of_anything(blocks, vocabulary, where)
+
+
+def _entries_of_strings(items: list[Any], vocabulary: Vocabulary) -> Entries:
+    indptr = _indptr(map(len, items), len(items))
+    names = chain.from_iterable(items)
+    columns = np.fromiter(map(vocabulary.__getitem__, names), np.int32, indptr[-1])
+    return indptr, columns, np.ones(len(columns))
+
+
+def _entries_of_dicts(items: list[dict[str, Any]], vocabulary: Vocabulary) -> Entries:
+    indptr = _indptr(map(len, items), len(items))
+    pairs = _Pairs(vocabulary)
+    found = chain.from_iterable(map(dict.items, items))
+    which = np.fromiter(map(pairs.__getitem__, found), np.intp, indptr[-1])
+    columns = np.frombuffer(pairs.columns, np.intc).astype(np.int32, copy=False)
+    return indptr, columns[which], np.frombuffer(pairs.values_, np.float64)[which]
+
+
+class _Pairs(dict[tuple[str, Any], int]):
+    """(key, value) of a flat dict to a position in ``columns`` and ``values_``.
+
+    Pairs that recur are met once: their name is put together and looked up once.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.columns = array("i")
+        self.values_ = array("d")
+
+    def __missing__(self, pair: tuple[str, Any]) -> int:
+        key, value = pair
+        position = len(self.columns)
+        if not isinstance(key, str):
+            raise TypeError
+        if isinstance(value, str):
+            self.columns.append(self.vocabulary[f"{key}:{value}"])
+            self.values_.append(1.0)
+            self[pair] = position
+        elif isinstance(value, Real | np.bool_):
+            self.columns.append(self.vocabulary[key])
+            self.values_.append(float(value))
+            if value in (0, 1):  # other numbers may all differ and would fill the memory
+                self[pair] = position
+        else:
+            raise TypeError
+        return position
+
+
+def _entries_of_anything(
+    blocks: list[Any], vocabulary: Vocabulary, where: Callable[[int, int], str]
+) -> Entries:
+    lengths, columns, values = [], array("i"), array("d")
+    for b, block in enumerate(blocks):
+        for i, item in enumerate(block):
+            before = len(columns)
+            try:
+                for name, value in attributes(item):
+                    columns.append(vocabulary[name])
+                    values.append(value)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{where(b, i)}: {error}") from None
+            lengths.append(len(columns) - before)
+    return (
+        _indptr(lengths, len(lengths)),
+        np.array(columns, np.int32),
+        np.array(values, np.float64),
+    )
+
+
+def attributes(item: Any) -> Iterator[tuple[str, float]]:
+    """Name and value of each attribute of one item.
+
+    >>> dict(attributes({"w": "a", "len": 2, "title": True, "near": {"-1": ["the", "a"]}}))
+    {'w:a': 1.0, 'len': 2.0, 'title': 1.0, 'near:-1:the': 1.0, 'near:-1:a': 1.0}
+    """
+    if isinstance(item, str | bytes):
+        yield _text(item), 1.0
+    elif isinstance(item, Mapping):
+        for key, value in item.items():
+            name = _text(key)
+            if isinstance(value, str | bytes):
+                yield f"{name}:{_text(value)}", 1.0
+            elif isinstance(value, Real | np.bool_):
+                yield name, _number(name, value)
+            elif isinstance(value, Mapping | list | tuple | set | frozenset):
+                for inner, number in attributes(value):
+                    yield f"{name}:{inner}", number
+            else:
+                raise InvalidInputError(
+                    f"the attribute {name!r} is {_described(value)}; a value is a string, a finite "
+                    "number, a bool, or a dict, list or set of these. Leave the key out for "
+                    "'no value'."
+                )
+    elif isinstance(item, list | tuple):
+        for name in item:
+            yield _text(name), 1.0
+    elif isinstance(item, set | frozenset):
+        # Sets of strings have another order in every process: sort, so that columns stay the same.
+        for name in sorted(map(_text, item)):
+            yield name, 1.0
+    else:
+        raise InvalidInputError(
+            f"it is {_described(item)}; expected a dict, a list of strings or a string."
+        )
+
+
+def _text(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, bytes):
+        try:
+            return name.decode()
+        except UnicodeDecodeError:
+            raise InvalidInputError(f"the bytes {name!r} are not UTF-8; use strings.") from None
+    raise InvalidInputError(f"the attribute name {name!r} is {_described(name)}; expected a string.")
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidInputError(f"the value of {name!r} is too large for a float.") from None
+
+
+def _described(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _indptr(lengths: Iterable[int], n: int) -> np.ndarray:
+    indptr = np.zeros(n + 1, np.intp)
+    np.cumsum(np.fromiter(lengths, np.intp, n), out=indptr[1:])
+    return indptr

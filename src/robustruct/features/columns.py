@@ -1,0 +1,258 @@
+"""What the columns of a feature matrix mean, and how the samples' features become its rows.
+
+Features come in blocks, one per sample: a dense array, a sparse matrix, or a list of attributes. All
+blocks of a data set are of one kind; dense and sparse blocks share numeric columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.errors import InvalidInputError
+from robustruct.features.attributes import (
+    Entries,
+    FixedVocabulary,
+    GrowingVocabulary,
+    Vocabulary,
+    attribute_entries,
+)
+from robustruct.features.matrix import FeatureMatrix, SparseRows
+from robustruct.graphs import n_rows
+
+DENSE = "a dense array"
+SPARSE = "a sparse matrix"
+ATTRIBUTES = "dicts or lists of strings"
+
+
+@dataclass(frozen=True)
+class NumericColumns:
+    """Columns 0 .. width-1 of dense or sparse input."""
+
+    width: int
+
+    def __len__(self) -> int:
+        return self.width
+
+    @property
+    def names(self) -> list[str]:
+        return [f"x{i}" for i in range(self.width)]
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": "numeric", "width": self.width}
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeColumns:
+    """One column per attribute, in the order of first appearance in the training samples."""
+
+    vocabulary: FixedVocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.vocabulary)
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": "attributes", "names": self.names}
+
+
+Columns = NumericColumns | AttributeColumns
+
+NO_COLUMNS = NumericColumns(0)
+"""What edges have without features of their own: the constant alone."""
+
+
+def columns_from_state(state: dict[str, Any]) -> Columns:
+    if state["kind"] == "numeric":
+        return NumericColumns(int(state["width"]))
+    return AttributeColumns(FixedVocabulary((name, i) for i, name in enumerate(state["names"])))
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Features of all nodes (or of all edges), and how to speak of them."""
+
+    parts: list[Any]
+    """One block per sample, or the one block of a plain 2-D array."""
+    offsets: np.ndarray
+    """(S+1,) sample s owns rows offsets[s] .. offsets[s+1]-1."""
+    item: str
+    """"node" or "edge"."""
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offsets[-1])
+
+    def name(self, part: int) -> str:
+        if len(self.parts) < len(self.offsets) - 1:
+            return "X"
+        return f"sample {part}: {self.item} features"
+
+    def row_name(self, row: int) -> str:
+        sample = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"sample {sample}, {self.item} {row - self.offsets[sample]}"
+
+    def filled(self) -> list[tuple[int, Any]]:
+        """The parts that describe at least one item, with their numbers."""
+        return [(i, part) for i, part in enumerate(self.parts) if n_rows(part)]
+
+
+def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Columns, FeatureMatrix]:
+    """Learn the columns from training samples and encode them, rows in ``order``."""
+    if common_kind(blocks) == ATTRIBUTES:
+        vocabulary = GrowingVocabulary()
+        entries = _attribute_entries(blocks, vocabulary)
+        rows = _sparse_rows(entries, len(vocabulary), blocks, order, constant)
+        return AttributeColumns(FixedVocabulary(vocabulary)), rows
+    number, first = blocks.filled()[0]
+    columns = NumericColumns(_checked_block(first, blocks.name(number)).shape[1])
+    return columns, encode_rows(columns, blocks, order, constant)
+
+
+def encode_rows(
+    columns: Columns, blocks: Blocks, order: np.ndarray, constant: bool
+) -> FeatureMatrix:
+    """Rows ``order`` of the blocks in the given columns; with ``constant`` a last column of ones."""
+    kind = common_kind(blocks)
+    if isinstance(columns, AttributeColumns) != (kind == ATTRIBUTES):
+        wanted = "numeric columns" if isinstance(columns, NumericColumns) else ATTRIBUTES
+        number = blocks.filled()[0][0]
+        raise InvalidInputError(
+            f"{blocks.name(number)} are {kind}, but the model was trained on {wanted}; use the "
+            "same kind of features as in training."
+        )
+    if isinstance(columns, AttributeColumns):
+        entries = _attribute_entries(blocks, columns.vocabulary)
+        return _sparse_rows(entries, len(columns), blocks, order, constant)
+    if kind == SPARSE:
+        entries = _sparse_entries(blocks, columns.width)
+        return _sparse_rows(entries, columns.width, blocks, order, constant)
+    return _dense_rows(blocks, columns.width, order, constant)
+
+
+def common_kind(blocks: Blocks) -> str:
+    """The one kind of all blocks, or an error that names the first sample of another kind."""
+    filled = blocks.filled()
+    if not filled:
+        return DENSE
+    kind = _kind(filled[0][1], blocks.name(filled[0][0]))
+    for number, part in filled[1:]:
+        other = _kind(part, blocks.name(number))
+        if other != kind:
+            raise InvalidInputError(
+                f"{blocks.name(number)} are {other}, but those of sample {filled[0][0]} are {kind}; "
+                "use one kind for the whole data set."
+            )
+    return kind
+
+
+def _kind(part: Any, name: str) -> str:
+    if sp.issparse(part):
+        return SPARSE
+    if hasattr(part, "__array__"):
+        return DENSE
+    if not isinstance(part, list | tuple):
+        raise InvalidInputError(
+            f"{name} are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or a "
+            f"list with one dict or list of strings per {'edge' if 'edge' in name else 'node'}."
+        )
+    for item in part:
+        if isinstance(item, Mapping | str | bytes | set | frozenset):
+            return ATTRIBUTES
+        if not isinstance(item, list | tuple):
+            return ATTRIBUTES if item is None else DENSE
+        if item:
+            return ATTRIBUTES if isinstance(item[0], str | bytes) else DENSE
+    return ATTRIBUTES
+
+
+def _attribute_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
+    item = blocks.item
+    return attribute_entries(
+        blocks.parts, vocabulary, lambda sample, i: f"sample {sample}, {item} {i}"
+    )
+
+
+def _checked_block(part: Any, name: str) -> np.ndarray | sp.csr_array:
+    """A dense or sparse block with two dimensions and real numbers."""
+    if sp.issparse(part):
+        block = part.tocsr() if part.ndim == 2 else part
+    else:
+        try:
+            block = np.asarray(part)
+        except ValueError as error:
+            raise InvalidInputError(f"{name} do not form an array: {error}") from None
+    if block.ndim != 2:
+        raise InvalidInputError(
+            f"{name} have shape {block.shape}; expected two dimensions, one row of numbers each. "
+            "A sample with edges is a Graph(node_features, edges)."
+        )
+    if block.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"{name} hold values of type {block.dtype}; expected real numbers. Give text as dicts "
+            "or lists of strings."
+        )
+    return block
+
+
+def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
+    checked = []
+    for number, part in blocks.filled():
+        block = _checked_block(part, blocks.name(number))
+        if block.shape[1] != width:
+            raise InvalidInputError(
+                f"{blocks.name(number)} have {block.shape[1]} columns; expected {width} as in the "
+                "first training sample."
+            )
+        checked.append(block)
+    return checked
+
+
+def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -> np.ndarray:
+    rows = np.empty((blocks.n_rows, width + constant))
+    rows[:, width:] = 1.0
+    if blocks.n_rows:
+        np.concatenate(_numeric_blocks(blocks, width), out=rows[:, :width], casting="same_kind")
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        _refuse_value(blocks, int(row), f"feature {column}", rows[row, column])
+    return rows if np.array_equal(order, np.arange(len(rows))) else rows[order]
+
+
+def _sparse_entries(blocks: Blocks, width: int) -> Entries:
+    checked = _numeric_blocks(blocks, width)
+    lengths = np.concatenate([np.diff(block.indptr) for block in checked])
+    indptr = np.zeros(len(lengths) + 1, np.intp)
+    np.cumsum(lengths, out=indptr[1:])
+    return (
+        indptr,
+        np.concatenate([block.indices for block in checked], dtype=np.int32, casting="same_kind"),
+        np.concatenate([block.data for block in checked], dtype=np.float64),
+    )
+
+
+def _sparse_rows(
+    entries: Entries, width: int, blocks: Blocks, order: np.ndarray, constant: bool
+) -> SparseRows:
+    indptr, columns, values = entries
+    finite = np.isfinite(values)
+    if not finite.all():
+        entry = int(finite.argmin())
+        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+        _refuse_value(blocks, row, "a feature", values[entry])
+    return SparseRows.assemble(indptr, columns, values, width, order, constant)
+
+
+def _refuse_value(blocks: Blocks, row: int, feature: str, value: float) -> None:
+    raise InvalidInputError(
+        f"{blocks.row_name(row)}: {feature} is {value}; features must be finite. Replace missing "
+        "values, for example by 0 and a feature that says 'missing'."
+    )

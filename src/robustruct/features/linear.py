@@ -1,0 +1,110 @@
+"""Weights to scores, and back: scores(θ) is linear in θ, and ``adjoint`` is its transpose.
+
+θ is one flat vector: a node block (d, k) and an edge block (d_e, k, k), whose entry [l, a, b]
+belongs to edge feature l, label a of the node listed first and label b of the node listed second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustruct.features.matrix import label_sums, product, transposed_product
+from robustruct.features.space import Design, FeatureSpace
+from robustruct.kernels.linear import table_label_sums, table_sums
+from robustruct.scores import Scores
+
+
+def n_weights(features: FeatureSpace | Design, n_labels: int) -> int:
+    """Length of θ."""
+    return features.n_node_features * n_labels + features.n_edge_features * n_labels**2
+
+
+def split_weights(
+    features: FeatureSpace | Design, theta: np.ndarray, n_labels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Views of θ: the node block (d, k) and the edge block (d_e, k, k)."""
+    cut = features.n_node_features * n_labels
+    return (
+        theta[:cut].reshape(features.n_node_features, n_labels),
+        theta[cut:].reshape(features.n_edge_features, n_labels, n_labels),
+    )
+
+
+def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None = -1) -> Scores:
+    """What each label and each pair of labels is worth under θ."""
+    k = n_labels
+    theta = np.require(theta, np.float64, "CW")
+    node_weights, edge_weights = split_weights(design, theta, k)
+    unary = product(design.nodes, node_weights, n_jobs)
+    rows = product(design.edges, edge_weights.reshape(-1, k * k), n_jobs).reshape(-1, k, k)
+    if _one_table_per_row(design):
+        tables = rows
+    else:
+        tables = rows[design.table_row]
+        tables[design.table_turned] = tables[design.table_turned].transpose(0, 2, 1)
+    return Scores(design.batch, unary, tables, design.table_of)
+
+
+def adjoint(
+    design: Design, node_values: np.ndarray, table_values: np.ndarray, n_jobs: int | None = -1
+) -> np.ndarray:
+    """The θ-shaped vector Φ' (r, q), so that <scores(θ), (r, q)> = <θ, adjoint(r, q)>.
+
+    ``node_values`` r (N, k) in the order of the batch; ``table_values`` q (T, k, k), summed over the
+    edges of each table (see ``sum_over_tables``).
+    """
+    k = node_values.shape[1]
+    node_values = np.require(node_values, np.float64, "CW")
+    theta = np.empty(n_weights(design, k))
+    node_block, edge_block = split_weights(design, theta, k)
+    node_block[:] = transposed_product(design.nodes, node_values, n_jobs)
+    edge_block[:] = _edge_adjoint(design, table_values, n_jobs)
+    return theta
+
+
+def sum_over_tables(design: Design, edge_values: np.ndarray) -> np.ndarray:
+    """(T, k, k) sums of values (N, k, k) [child, parent] over the edges that share a table."""
+    k = edge_values.shape[1]
+    total = np.zeros((design.n_tables, k, k))
+    values = np.require(edge_values, np.float64, "CW")
+    table_sums(design.batch.parent, design.table_of, values, total)
+    return total
+
+
+def labelling_features(
+    design: Design, labels: np.ndarray, n_labels: int, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Σ_s weight_s Φ_s(y_s), the features of one labelling: the adjoint of its indicators.
+
+    ``labels`` (N,) in the order of the batch; ``sample_weight`` (S,), ones by default.
+    """
+    batch, k = design.batch, n_labels
+    labels = np.require(labels, np.intp, "CW")
+    weight = np.ones(batch.n_nodes)
+    if sample_weight is not None:
+        weight = np.repeat(np.asarray(sample_weight, float), np.diff(batch.node_offsets))
+    pairs = np.zeros((design.n_tables, k, k))
+    table_label_sums(batch.parent, design.table_of, labels, weight, pairs)
+    theta = np.empty(n_weights(design, k))
+    node_block, edge_block = split_weights(design, theta, k)
+    node_block[:] = label_sums(design.nodes, labels, weight, k)
+    edge_block[:] = _edge_adjoint(design, pairs)
+    return theta
+
+
+def _edge_adjoint(design: Design, values: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
+    """(d_e, k, k) from values per table (T, k, k) [child, parent]."""
+    k = values.shape[1]
+    if _one_table_per_row(design):
+        rows = np.require(values, np.float64, "CW")
+    else:
+        rows = np.zeros((design.edges.shape[0], k, k))
+        turned = design.table_turned
+        # Each row has at most one table of either orientation: no index repeats within a line.
+        rows[design.table_row[~turned]] += values[~turned]
+        rows[design.table_row[turned]] += values[turned].transpose(0, 2, 1)
+    return transposed_product(design.edges, rows.reshape(-1, k * k), n_jobs).reshape(-1, k, k)
+
+
+def _one_table_per_row(design: Design) -> bool:
+    return design.n_tables == design.edges.shape[0] and not design.table_turned.any()

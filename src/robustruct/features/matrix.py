@@ -1,0 +1,129 @@
+"""Feature rows, dense or sparse, and the two products a linear model needs of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.kernels.linear import assemble_rows, sparse_label_sums, sparse_product
+from robustruct.parallel import over_samples
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows in compressed form: row i holds entries indptr[i] .. indptr[i+1]-1, no column twice."""
+
+    indptr: np.ndarray
+    """(n+1,) intp."""
+    indices: np.ndarray
+    """(nnz,) int32, columns."""
+    data: np.ndarray
+    """(nnz,) float64, values, none of them 0."""
+    shape: tuple[int, int]
+
+    @classmethod
+    def assemble(
+        cls,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        data: np.ndarray,
+        n_columns: int,
+        order: np.ndarray,
+        constant: bool,
+    ) -> SparseRows:
+        """Rows ``order`` of raw rows: unknown columns (-1) dropped, repeated ones added up.
+
+        With ``constant`` a last column of ones is appended; ``n_columns`` does not count it.
+        """
+        n, width = len(order), n_columns + constant
+        new_indptr = np.empty(n + 1, np.intp)
+        new_indices = np.empty(len(indices) + n * constant, np.int32)
+        new_data = np.empty(len(new_indices))
+        column = n_columns if constant else -1
+        nnz = assemble_rows(
+            order, indptr, indices, data, width, column, new_indptr, new_indices, new_data
+        )
+        if nnz < 0.9 * len(new_indices):  # do not keep the room of what was dropped
+            new_indices, new_data = new_indices[:nnz].copy(), new_data[:nnz].copy()
+        return cls(new_indptr, new_indices[:nnz], new_data[:nnz], (n, width))
+
+    @cached_property
+    def transposed(self) -> SparseRows:
+        """The columns as rows, so that sums over samples are threaded and in a fixed order."""
+        columns = self.to_scipy().tocsc()
+        return SparseRows(
+            columns.indptr.astype(np.intp),
+            columns.indices.astype(np.int32, copy=False),
+            columns.data,
+            self.shape[::-1],
+        )
+
+    def to_scipy(self) -> sp.csr_array:
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+
+FeatureMatrix: TypeAlias = np.ndarray | SparseRows
+
+
+def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
+    """matrix @ weights for weights (d, m)."""
+    if isinstance(matrix, np.ndarray):
+        return np.dot(matrix, weights)
+    out = np.empty((matrix.shape[0], weights.shape[1]))
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    # Ranges of rows with equally many entries; a thread pays off from about 100,000 products.
+    over_samples(
+        lambda first, last: sparse_product(first, last, indptr, indices, data, weights, out),
+        indptr,
+        n_jobs if len(data) * weights.shape[1] > 100_000 else 1,
+    )
+    return out
+
+
+def transposed_product(matrix: FeatureMatrix, values: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
+    """matrix.T @ values for values (n, m)."""
+    if isinstance(matrix, np.ndarray):
+        return np.dot(matrix.T, values)
+    return product(matrix.transposed, values, n_jobs)
+
+
+def label_sums(matrix: FeatureMatrix, labels: np.ndarray, weight: np.ndarray, k: int) -> np.ndarray:
+    """(d, k): column y holds the weighted sum of the rows labelled y."""
+    if isinstance(matrix, np.ndarray):
+        indicators = np.zeros((len(labels), k))
+        indicators[np.arange(len(labels)), labels] = weight
+        return np.dot(matrix.T, indicators)
+    out = np.zeros((matrix.shape[1], k))
+    sparse_label_sums(matrix.indptr, matrix.indices, matrix.data, labels, weight, out)
+    return out
+
+
+def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
+    """The different rows, and for each row of ``matrix`` which of them it is."""
+    n = matrix.shape[0]
+    if isinstance(matrix, np.ndarray):
+        # Real-valued rows hardly repeat: look at the first thousand before sorting them all.
+        probe = matrix[:1000]
+        if len(np.unique(probe, axis=0)) > 0.5 * len(probe):
+            return matrix, np.arange(n)
+        rows, row_of = np.unique(matrix, axis=0, return_inverse=True)
+        return np.ascontiguousarray(rows), row_of.reshape(-1).astype(np.intp, copy=False)
+    ordered = matrix.to_scipy()
+    ordered.sort_indices()
+    indptr, columns, data = matrix.indptr.tolist(), ordered.indices, ordered.data
+    known: dict[bytes, int] = {}
+    row_of, first = np.empty(n, np.intp), []
+    for i in range(n):
+        span = slice(indptr[i], indptr[i + 1])
+        key = columns[span].tobytes() + data[span].tobytes()
+        row_of[i] = known.setdefault(key, len(known))
+        if len(first) < len(known):
+            first.append(i)
+    kept = SparseRows.assemble(
+        matrix.indptr, matrix.indices, matrix.data, matrix.shape[1], np.array(first, np.intp), False
+    )
+    return kept, row_of

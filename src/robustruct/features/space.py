@@ -1,0 +1,237 @@
+"""The one feature space: samples of any form in, a batch with feature rows out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.errors import InvalidInputError
+from robustruct.features.columns import (
+    NO_COLUMNS,
+    Blocks,
+    Columns,
+    columns_from_state,
+    encode_rows,
+    fit_columns,
+)
+from robustruct.features.matrix import FeatureMatrix, distinct_rows
+from robustruct.graphs import Batch, Graph, n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Encoded samples: their structure, and the rows that weights are multiplied with."""
+
+    batch: Batch
+    nodes: FeatureMatrix
+    """(N, d) rows in the order of the batch, float64; with a bias the last column is 1."""
+    edges: FeatureMatrix
+    """(R, d_e) the different rows of edge features, at least one; the last column is 1."""
+    table_of: np.ndarray
+    """(N,) intp, the table of the edge from each node to its parent; 0 at roots, where it is unused."""
+    table_row: np.ndarray
+    """(T,) intp, the row of ``edges`` that scores each table."""
+    table_turned: np.ndarray
+    """(T,) bool, True where the edges of the table were listed as (parent, child)."""
+
+    @property
+    def n_node_features(self) -> int:
+        return self.nodes.shape[1]
+
+    @property
+    def n_edge_features(self) -> int:
+        return self.edges.shape[1]
+
+    @property
+    def n_tables(self) -> int:
+        return len(self.table_row)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpace:
+    """The columns of node and edge features. ``fit`` makes one; it never changes afterwards.
+
+    A sample is a chain, given as an array or sparse matrix of shape (n_nodes, n_features) or as a
+    list with one dict, list of strings or string per node; or a ``Graph``. A plain 2-D array (or
+    sparse matrix) instead of a list holds one sample of one node per row.
+
+    Every edge has a constant feature, whose weights are the label transitions.
+
+    Examples
+    --------
+    >>> space, design = FeatureSpace.fit([[{"w": "a"}, {"w": "b", "len": 2.0}], [["w:b"]]])
+    >>> space.node_feature_names
+    ['w:a', 'w:b', 'len', '(bias)']
+    >>> space.edge_feature_names
+    ['(transition)']
+    """
+
+    node_columns: Columns
+    edge_columns: Columns
+    bias: bool
+
+    @classmethod
+    def fit(cls, samples: Any, *, bias: bool = True) -> tuple[FeatureSpace, Design]:
+        """Learn the columns from training samples, and encode these in the same pass."""
+        batch, node_blocks, edge_blocks = _taken_apart(samples)
+        node_columns, nodes = fit_columns(node_blocks, batch.node_of, bias)
+        edge_columns, edge_rows = NO_COLUMNS, None
+        if edge_blocks is not None:
+            edge_columns, edge_rows = fit_columns(edge_blocks, np.arange(batch.n_edges), True)
+        space = cls(node_columns, edge_columns, bias)
+        return space, _design(batch, nodes, edge_rows, space.n_edge_features)
+
+    def encode(self, samples: Any) -> Design:
+        """Encode other samples. Attributes that training did not see are ignored."""
+        batch, node_blocks, edge_blocks = _taken_apart(samples)
+        nodes = encode_rows(self.node_columns, node_blocks, batch.node_of, self.bias)
+        edge_rows = None
+        if edge_blocks is not None:
+            if self.edge_columns is NO_COLUMNS:
+                raise InvalidInputError(
+                    "edge features were given, but the model was trained without any; leave them out."
+                )
+            edge_rows = encode_rows(self.edge_columns, edge_blocks, np.arange(batch.n_edges), True)
+        elif self.edge_columns is not NO_COLUMNS and batch.n_edges:
+            sample = int(np.diff(batch.edge_offsets).argmax())
+            raise InvalidInputError(
+                f"sample {sample} has no edge features, but the model was trained with them; pass "
+                "Graph(node_features, edges, edge_features)."
+            )
+        return _design(batch, nodes, edge_rows, self.n_edge_features)
+
+    @property
+    def n_node_features(self) -> int:
+        return len(self.node_columns) + self.bias
+
+    @property
+    def n_edge_features(self) -> int:
+        return len(self.edge_columns) + 1
+
+    @property
+    def node_feature_names(self) -> list[str]:
+        return self.node_columns.names + ["(bias)"] * self.bias
+
+    @property
+    def edge_feature_names(self) -> list[str]:
+        return [*self.edge_columns.names, "(transition)"]
+
+    def state(self) -> dict[str, Any]:
+        """All there is to know, in types that JSON can write."""
+        return {
+            "bias": self.bias,
+            "nodes": self.node_columns.state(),
+            "edges": None if self.edge_columns is NO_COLUMNS else self.edge_columns.state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FeatureSpace:
+        """The space whose ``state()`` this is."""
+        edges = NO_COLUMNS if state["edges"] is None else columns_from_state(state["edges"])
+        return cls(columns_from_state(state["nodes"]), edges, bool(state["bias"]))
+
+
+def _taken_apart(samples: Any) -> tuple[Batch, Blocks, Blocks | None]:
+    """Structure, node features and edge features (None: there are none) of samples of any form."""
+    if sp.issparse(samples) or (hasattr(samples, "__array__") and not _is_list_of_objects(samples)):
+        return _taken_apart_rows(samples)
+    if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
+        raise InvalidInputError(
+            f"X is a {type(samples).__name__}; expected a list of samples (wrap a single one in a "
+            "list) or a 2-D array with one sample per row."
+        )
+    samples = list(samples)
+    if not samples:
+        raise InvalidInputError("X is empty; give at least one sample.")
+    parts, structures = [], []
+    for s, sample in enumerate(samples):
+        part = sample.node_features if isinstance(sample, Graph) else _checked_chain(sample, s)
+        parts.append(part)
+        structures.append((n_rows(part), sample.edges if isinstance(sample, Graph) else None))
+    batch = Batch.build(structures)
+    return batch, Blocks(parts, batch.node_offsets, "node"), _edge_blocks(samples, batch)
+
+
+def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
+    """A 2-D array: each row is a sample of one node."""
+    shape = np.shape(rows) if not sp.issparse(rows) else rows.shape
+    if len(shape) != 2:
+        raise InvalidInputError(
+            f"X is an array of shape {shape}; expected a list of samples, or two dimensions with one "
+            "sample of one node per row. Chains of equal length: pass list(X)."
+        )
+    n = shape[0]
+    if n == 0:
+        raise InvalidInputError("X is empty; give at least one sample.")
+    none = np.full(n, -1, np.intp)
+    batch = Batch(
+        np.arange(n + 1, dtype=np.intp),
+        np.zeros(n + 1, np.intp),
+        none,
+        np.arange(n, dtype=np.intp),
+        none.copy(),
+        np.zeros(n, np.bool_),
+    )
+    return batch, Blocks([rows], batch.node_offsets, "node"), None
+
+
+def _is_list_of_objects(samples: Any) -> bool:
+    return getattr(samples, "dtype", None) == object and samples.ndim == 1
+
+
+def _checked_chain(sample: Any, s: int) -> Any:
+    if not (sp.issparse(sample) or hasattr(sample, "__array__") or isinstance(sample, list | tuple)):
+        raise InvalidInputError(
+            f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse matrix, a "
+            "list with one dict or list of strings per node, or a Graph."
+        )
+    if getattr(sample, "ndim", 2) != 2:
+        raise InvalidInputError(
+            f"sample {s} has shape {sample.shape}; expected two dimensions, one row per node. "
+            "For samples of one node pass a 2-D array as X."
+        )
+    if n_rows(sample) == 0:
+        raise InvalidInputError(f"sample {s} is empty; a sample needs at least one node.")
+    return sample
+
+
+def _edge_blocks(samples: list[Any], batch: Batch) -> Blocks | None:
+    parts = [sample.edge_features if isinstance(sample, Graph) else None for sample in samples]
+    having = [s for s, part in enumerate(parts) if part is not None and n_rows(part)]
+    if not having:
+        return None
+    counts = np.diff(batch.edge_offsets).tolist()
+    for s, part in enumerate(parts):
+        if part is None and counts[s]:
+            raise InvalidInputError(
+                f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
+                "samples or to none."
+            )
+    return Blocks(
+        [[] if part is None else part for part in parts], batch.edge_offsets, "edge"
+    )
+
+
+def _design(
+    batch: Batch, nodes: FeatureMatrix, edge_rows: FeatureMatrix | None, n_edge_features: int
+) -> Design:
+    """Find the edges that can share a table: those with equal features and equal orientation."""
+    if edge_rows is None or batch.n_edges == 0:
+        edges: FeatureMatrix = np.zeros((1, n_edge_features))
+        edges[:, -1] = 1.0
+        row_of = np.zeros(batch.n_edges, np.intp)
+    else:
+        edges, row_of = distinct_rows(edge_rows)
+    inner = np.flatnonzero(batch.edge_of >= 0)
+    wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
+    used = np.zeros(2 * edges.shape[0], np.bool_)
+    used[wanted] = True
+    if len(inner) == 0:
+        used[0] = True
+    table_of = np.zeros(batch.n_nodes, np.intp)
+    table_of[inner] = (np.cumsum(used) - 1)[wanted]
+    tables = np.flatnonzero(used)
+    return Design(batch, nodes, edges, table_of, tables // 2, tables % 2 == 1)

@@ -1,0 +1,135 @@
+"""The game as one sparse linear program per sample, solved by HiGHS: slow, exact, the reference.
+
+Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + b_i·r_i + w_i v_i ]
+                                 s.t. Q_i has margins r_i and r_parent(i), Σ r_root = 1, v_i ≤ (L r_i)_a
+Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.game.game import Game, Play
+from robustruct.game.solver import GameSolver
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearProgram(GameSolver):
+    """HiGHS on the local polytope. Ignores warm starts; takes one thread."""
+
+    method: str = "choose"
+    """"simplex", "ipm" (interior point, then crossover) or "choose"."""
+    time_limit: float = np.inf
+    """Seconds per game."""
+    name: ClassVar[str] = "linear_program"
+
+    def play(
+        self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
+    ) -> Play:
+        batch, k = game.scores.batch, game.scores.n_labels
+        play = Play(
+            p=np.zeros((batch.n_nodes, k)),
+            r=np.zeros((batch.n_nodes, k)),
+            q=np.zeros((batch.n_nodes, k, k)),
+            n_iter=np.zeros(batch.n_samples, np.intp),
+            exhausted=np.zeros(batch.n_samples, bool),
+            solver=self.name,
+        )
+        for s in range(batch.n_samples):
+            self._play_one(game, s, play)
+        return play
+
+    def _play_one(self, game: Game, s: int, play: Play) -> None:
+        highs = highspy.Highs()
+        for option, value in {
+            "output_flag": False,
+            "threads": 1,
+            "solver": self.method,
+            "time_limit": self.time_limit,
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }.items():
+            highs.setOptionValue(option, value)
+        lo, hi = game.scores.batch.node_offsets[s : s + 2]
+        program = _program(game, lo, hi)
+        highs.passModel(program)
+        highs.run()
+        info, solution = highs.getInfo(), highs.getSolution()
+        play.n_iter[s] = max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0)
+        play.exhausted[s] = highs.getModelStatus() in (
+            highspy.HighsModelStatus.kTimeLimit,
+            highspy.HighsModelStatus.kIterationLimit,
+        )
+        n, k = hi - lo, game.scores.n_labels
+        inner = np.flatnonzero(game.scores.batch.parent[lo:hi] >= 0)
+        x, dual = np.asarray(solution.col_value), np.asarray(solution.row_dual)
+        if len(x):
+            play.r[lo:hi] = x[: n * k].reshape(n, k)
+            play.q[lo + inner] = x[n * k : n * k + len(inner) * k * k].reshape(-1, k, k)
+        if len(dual):
+            # Where the weight is zero the multipliers are too; the caller makes that row uniform.
+            play.p[lo:hi] = np.maximum(-dual[: n * k], 0.0).reshape(n, k)
+
+
+def _program(game: Game, lo: int, hi: int) -> highspy.HighsLp:
+    """Columns: r (n k), Q of inner nodes (m k k), v (n). Rows: costs, margins, roots."""
+    scores, k, n = game.scores, game.scores.n_labels, hi - lo
+    parent = scores.batch.parent[lo:hi]
+    inner, roots = np.flatnonzero(parent >= 0), np.flatnonzero(parent < 0)
+    m = len(inner)
+    label = np.arange(k)
+    r = np.arange(n * k).reshape(n, k)
+    q = n * k + np.arange(m * k * k).reshape(m, k, k)
+    v = n * k + m * k * k + np.arange(n)
+    cost_row = np.arange(n * k).reshape(n, k)
+    child_row = n * k + np.arange(m * k).reshape(m, k)
+    parent_row = child_row + m * k
+    root_row = n * k + 2 * m * k + np.arange(len(roots))
+    shape = (n * k + 2 * m * k + len(roots), n * k + m * k * k + n)
+
+    # Costs in [0, 1] and gains in units of the largest weight: HiGHS has absolute tolerances.
+    size = np.ptp(game.cost)
+    cost = (game.cost - game.cost.min()) / (size or 1.0)
+    unit = game.weight[lo:hi].max() * size or 1.0
+    blocks = [
+        (cost_row, v[:, None], 1.0),
+        (cost_row[:, :, None], r[:, None, :], -cost),
+        (child_row[:, :, None], q, 1.0),
+        (child_row, r[inner], -1.0),
+        (parent_row[:, None, :], q, 1.0),
+        (parent_row, r[parent[inner] - lo], -1.0),
+        (root_row[:, None], r[np.ix_(roots, label)], 1.0),
+    ]
+    flat = [[part.ravel() for part in np.broadcast_arrays(*block)] for block in blocks]
+    rows, columns, values = (np.concatenate(part) for part in zip(*flat, strict=True))
+    matrix = sp.csc_array((values, (rows, columns)), shape=shape)
+    matrix.eliminate_zeros()
+
+    gain = np.concatenate(
+        [
+            scores.unary[lo:hi].ravel(),
+            scores.tables[scores.table_of[lo:hi][inner]].ravel(),
+            game.weight[lo:hi] * size,
+        ]
+    )
+    forbidden = gain == -np.inf
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = shape
+    program.sense_ = highspy.ObjSense.kMinimize
+    program.col_cost_ = np.where(forbidden, 0.0, -gain / unit)
+    program.col_lower_ = np.concatenate([np.zeros(shape[1] - n), np.full(n, -np.inf)])
+    program.col_upper_ = np.where(forbidden, 0.0, np.inf)
+    target = np.zeros(shape[0])
+    target[root_row] = 1.0
+    program.row_lower_ = np.where(np.arange(shape[0]) < n * k, -np.inf, target)
+    program.row_upper_ = target
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = matrix.indptr
+    program.a_matrix_.index_ = matrix.indices
+    program.a_matrix_.value_ = matrix.data
+    return program

@@ -1,0 +1,81 @@
+"""Linear maps between weights and scores, with sparse rows (indptr intp, indices int32, data float64)."""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+
+
+@kernel
+def assemble_rows(order, indptr, indices, data, n_columns, constant, new_indptr, new_indices, new_data):
+    """Copy rows ``order`` of a raw sparse matrix, made clean; return the number of entries.
+
+    Entries of value 0 or column -1 (unknown) are dropped and repeated columns of a row added up.
+    ``constant`` is the column of a 1 appended to every row, or -1. new_indptr (n+1,) intp,
+    new_indices int32 and new_data with room for every entry and constant, out.
+    """
+    place = np.full(n_columns, -1, np.intp)
+    n = 0
+    new_indptr[0] = 0
+    for i in range(len(order)):
+        start = n
+        for j in range(indptr[order[i]], indptr[order[i] + 1]):
+            column = indices[j]
+            if column < 0 or data[j] == 0.0:
+                continue
+            if place[column] >= start:
+                new_data[place[column]] += data[j]
+                continue
+            place[column] = n
+            new_indices[n] = column
+            new_data[n] = data[j]
+            n += 1
+        if constant >= 0:
+            new_indices[n] = constant
+            new_data[n] = 1.0
+            n += 1
+        new_indptr[i + 1] = n
+    return n
+
+
+@kernel
+def sparse_product(first, last, indptr, indices, data, weights, out):
+    """out[i] = Σ_j data[j] weights[indices[j]] for rows first .. last-1. weights (d, m), out (n, m)."""
+    m = weights.shape[1]
+    for i in range(first, last):
+        total = out[i]
+        for a in range(m):
+            total[a] = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            value = data[j]
+            row = weights[indices[j]]
+            for a in range(m):
+                total[a] += value * row[a]
+
+
+@kernel
+def sparse_label_sums(indptr, indices, data, labels, weight, out):
+    """Add weight[i] times row i to column labels[i] of out (d, k)."""
+    for i in range(len(labels)):
+        for j in range(indptr[i], indptr[i + 1]):
+            out[indices[j], labels[i]] += weight[i] * data[j]
+
+
+@kernel
+def table_sums(parent, table_of, q, out):
+    """Add the edge marginals q (N, k, k) of each node to its table in out (T, k, k)."""
+    k = q.shape[1]
+    for i in range(len(parent)):
+        if parent[i] < 0:
+            continue
+        total = out[table_of[i]]
+        for b in range(k):
+            for a in range(k):
+                total[b, a] += q[i, b, a]
+
+
+@kernel
+def table_label_sums(parent, table_of, labels, weight, out):
+    """Add weight[i] to the pair of labels on the edge of node i, in its table of out (T, k, k)."""
+    for i in range(len(parent)):
+        if parent[i] >= 0:
+            out[table_of[i], labels[i], labels[parent[i]]] += weight[i]

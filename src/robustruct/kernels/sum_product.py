@@ -1,0 +1,158 @@
+"""Sum-product on forests: log-partition, node and edge marginals, in one sweep up and one down.
+
+Messages are sums of products of exponentials taken relative to their largest term, with the
+exponentials of the tables computed once per table. Where such a sum falls below TINY, terms that
+matter may have underflowed, and that entry is computed again in log space: exact at any scale of
+the scores, at the price of k exponentials per node almost always.
+"""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+
+TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum above this
+
+
+@kernel
+def messages_up(lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message):
+    """Messages from children to parents for nodes lo <= i < hi. All outputs are (hi - lo, k).
+
+    inside[i, b]   log-sum over labellings of i's subtree with label b at i
+    weight[i, b]   exp(inside[i, b] - max of the row)
+    total[i, a]    Σ_b weight[i, b] exp_table[b, a], or -1 where it was too small to trust
+    message[i, a]  log Σ_b exp(inside[i, b] + table[b, a])
+    """
+    k = unary.shape[1]
+    for i in range(lo, hi):
+        for b in range(k):
+            inside[i - lo, b] = unary[i, b]
+    for i in range(lo, hi):
+        node = i - lo
+        top = inside[node, 0]
+        for b in range(1, k):
+            top = inside[node, b] if inside[node, b] > top else top
+        for b in range(k):
+            weight[node, b] = np.exp(inside[node, b] - top) if top > -np.inf else 0.0
+        if parent[i] < 0:
+            continue
+        sums = total[node]
+        for a in range(k):
+            sums[a] = 0.0
+        exp_table = exp_tables[table_of[i]]
+        for b in range(k):
+            w = weight[node, b]
+            if w > 0.0:
+                row = exp_table[b]
+                for a in range(k):
+                    sums[a] += w * row[a]
+        shift = top + table_max[table_of[i]]
+        table = tables[table_of[i]]
+        above = inside[parent[i] - lo]
+        for a in range(k):
+            if sums[a] >= TINY:
+                message[node, a] = shift + np.log(sums[a])
+            else:
+                sums[a] = -1.0
+                message[node, a] = _log_sum(inside[node], table, a)
+            above[a] += message[node, a]
+
+
+@kernel
+def _log_sum(inside, table, a):
+    top = -np.inf
+    for b in range(inside.shape[0]):
+        value = inside[b] + table[b, a]
+        top = value if value > top else top
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for b in range(inside.shape[0]):
+        total += np.exp(inside[b] + table[b, a] - top)
+    return top + np.log(total)
+
+
+@kernel
+def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out):
+    """out[b, a] = r_above[a] P(child = b | parent = a), the marginal of one edge."""
+    k = r_above.shape[0]
+    share = np.empty(k)
+    exact = False
+    for a in range(k):
+        if total[a] > 0.0:
+            share[a] = r_above[a] / total[a]
+        else:
+            share[a] = 0.0
+            exact = exact or r_above[a] > 0.0
+    for b in range(k):
+        w = weight[b]
+        row = exp_table[b]
+        to = out[b]
+        for a in range(k):
+            to[a] = w * row[a] * share[a]
+    if exact:
+        for a in range(k):
+            if total[a] < 0.0 and r_above[a] > 0.0:
+                for b in range(k):
+                    out[b, a] = r_above[a] * np.exp(inside[b] + table[b, a] - message[a])
+
+
+@kernel
+def sum_product(
+    first, last, offsets, parent, unary, tables, table_of, exp_tables, table_max,
+    log_partition, r, q, table_sums,
+):  # fmt: skip
+    """Log-partition (S,) and marginals of samples first .. last-1.
+
+    r (N, k) node marginals. q (N, k, k) edge marginals [child, parent], zero at roots, or of length
+    0 when not wanted. table_sums (T, k, k): the edge marginals added up by table, or of length 0.
+    A component whose every labelling is forbidden has marginals 0 and log-partition -inf.
+    """
+    k = unary.shape[1]
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    inside = np.empty((longest, k))
+    weight = np.empty((longest, k))
+    total = np.empty((longest, k))
+    message = np.empty((longest, k))
+    joint = np.empty((k, k))
+    for s in range(first, last):
+        lo, hi = offsets[s], offsets[s + 1]
+        messages_up(
+            lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message
+        )  # fmt: skip
+        log_z = 0.0
+        for i in range(hi - 1, lo - 1, -1):
+            node = i - lo
+            if parent[i] < 0:
+                mass = 0.0
+                top = -np.inf
+                for b in range(k):
+                    mass += weight[node, b]
+                    top = max(top, inside[node, b])
+                log_z += top + np.log(mass) if mass > 0.0 else -np.inf
+                for b in range(k):
+                    r[i, b] = weight[node, b] / mass if mass > 0.0 else 0.0
+                    if len(q):
+                        for a in range(k):
+                            q[i, b, a] = 0.0
+                continue
+            t = table_of[i]
+            edge_marginal(
+                r[parent[i]], inside[node], weight[node], total[node], message[node],
+                tables[t], exp_tables[t], joint,
+            )  # fmt: skip
+            for b in range(k):
+                mass = 0.0
+                for a in range(k):
+                    mass += joint[b, a]
+                r[i, b] = mass
+            if len(q):
+                for b in range(k):
+                    for a in range(k):
+                        q[i, b, a] = joint[b, a]
+            if len(table_sums):
+                for b in range(k):
+                    for a in range(k):
+                        table_sums[t, b, a] += joint[b, a]
+        log_partition[s] = log_z

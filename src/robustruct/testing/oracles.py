@@ -1,0 +1,76 @@
+"""Slow and obvious: enumeration and linear programs to hold fast code against.
+
+Everything here is written from the definitions, in the user's order of nodes and edges, and shares
+no code with the solvers. It also works on graphs with cycles.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def all_labellings(n_nodes: int, n_labels: int) -> np.ndarray:
+    """(n_labels ** n_nodes, n_nodes) every labelling, in lexicographic order."""
+    return np.array(list(product(range(n_labels), repeat=n_nodes)), dtype=np.intp)
+
+
+def labelling_score(unary: Any, edges: Any, pairwise: Any, y: Any) -> float:
+    """Σ_i unary[i, y_i] + Σ_e pairwise[e, y_first(e), y_second(e)]; -inf if ``y`` is forbidden."""
+    nodes = sum(float(unary[i][label]) for i, label in enumerate(y))
+    return nodes + sum(float(pairwise[e][y[i]][y[j]]) for e, (i, j) in enumerate(edges))
+
+
+def map_value(unary: Any, edges: Any, pairwise: Any) -> float:
+    """Score of the best labelling, by enumeration."""
+    n_nodes, n_labels = np.shape(unary)
+    labellings = all_labellings(n_nodes, n_labels)
+    return max(labelling_score(unary, edges, pairwise, y) for y in labellings)
+
+
+def full_game_value(
+    unary: Any, edges: Any, pairwise: Any, cost: Any, node_weight: Any = None
+) -> float:
+    """Value of the game in which *both* players mix over all labellings.
+
+    This is the game as first stated, before any marginals: a matrix with one row per labelling of
+    the predictor and one column per labelling of the adversary that is not forbidden. That a game
+    over marginals has the same value is Theorem 1 of the paper.
+    """
+    cost = np.asarray(cost, float)
+    n_nodes, n_labels = np.shape(unary)
+    weight = np.ones(n_nodes) if node_weight is None else np.asarray(node_weight, float)
+    y = all_labellings(n_nodes, n_labels)
+    scores = np.array([labelling_score(unary, edges, pairwise, labels) for labels in y])
+    y_check, scores = y[scores > -np.inf], scores[scores > -np.inf]
+    losses = sum(weight[i] * cost[np.ix_(y[:, i], y_check[:, i])] for i in range(n_nodes))
+    return matrix_game(losses + scores)[0]
+
+
+def matrix_game(payoff: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """(value, p, r) of the game in which rows pay columns, by linear programming.
+
+    p (rows) minimises and r (columns) maximises p' payoff r.
+    """
+    payoff = np.asarray(payoff, float)
+    # Entries near 1 keep the solver's absolute tolerances meaningful.
+    shift, size = payoff.min(), max(float(np.ptp(payoff)), 1e-300)
+    scaled = (payoff - shift) / size
+    n_rows, n_columns = payoff.shape
+    result = linprog(
+        np.append(np.zeros(n_columns), -1.0),
+        A_ub=np.hstack([-scaled, np.ones((n_rows, 1))]),
+        b_ub=np.zeros(n_rows),
+        A_eq=np.append(np.ones(n_columns), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * n_columns + [(None, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if result.status != 0:
+        raise RuntimeError(f"the linear program of the oracle failed: {result.message}")
+    p = np.maximum(-result.ineqlin.marginals, 0.0)
+    return float(-result.fun) * size + shift, p / p.sum(), result.x[:-1]

@@ -1,0 +1,173 @@
+"""Message passing against enumeration of all labellings."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from robustruct.graphs import Batch
+from robustruct.inference import bayes_decision, best_labelling, k_best, marginals, score_of
+from robustruct.scores import Scores
+
+
+@st.composite
+def forests(draw, max_nodes=7):
+    """Random forest on up to ``max_nodes`` nodes, edges in random order and direction."""
+    n = draw(st.integers(1, max_nodes))
+    relabel = draw(st.permutations(range(n)))
+    edges = []
+    for i in range(1, n):
+        j = draw(st.integers(-1, i - 1))
+        if j >= 0:
+            pair = [relabel[i], relabel[j]]
+            edges.append(pair if draw(st.booleans()) else pair[::-1])
+    edges = draw(st.permutations(edges))
+    return n, np.array(edges, np.intp).reshape(-1, 2)
+
+
+@st.composite
+def scored_forests(draw):
+    n, edges = draw(forests())
+    k = draw(st.integers(1, 3))
+    scale = draw(st.sampled_from([1e-8, 1.0, 30.0, 1e6]))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    unary, pairwise = rng.normal(size=(n, k)), rng.normal(size=(len(edges), k, k))
+    if draw(st.booleans()):  # ties
+        unary, pairwise = unary.round(), pairwise.round()
+    forbid = draw(st.sampled_from([0.0, 0.3]))
+    unary[rng.random(unary.shape) < forbid] = -np.inf
+    pairwise[rng.random(pairwise.shape) < forbid] = -np.inf
+    return n, edges, unary * scale, pairwise * scale
+
+
+def enumerated(n, edges, unary, pairwise):
+    labellings = np.array(list(itertools.product(range(unary.shape[1]), repeat=n)))
+    scores = unary[np.arange(n), labellings].sum(axis=1)
+    for e, (i, j) in enumerate(edges):
+        scores = scores + pairwise[e, labellings[:, i], labellings[:, j]]
+    return labellings, scores
+
+
+def batched(problems):
+    batch = Batch.build([(n, edges) for n, edges, _, _ in problems])
+    unary = np.concatenate([u for _, _, u, _ in problems])
+    pairwise = np.concatenate([b for _, _, _, b in problems])
+    return Scores.from_user(batch, unary, pairwise)
+
+
+@given(scored_forests())
+def test_best_labelling_agrees_with_enumeration(problem):
+    n, edges, unary, pairwise = problem
+    labellings, all_scores = enumerated(*problem)
+    scores = batched([problem])
+    labels, value = best_labelling(scores)
+    assert value[0] == pytest.approx(all_scores.max(), rel=1e-12)
+    if np.isfinite(value[0]):
+        found = scores.batch.to_user(labels)
+        row = np.flatnonzero((labellings == found).all(axis=1))[0]
+        assert all_scores[row] == pytest.approx(value[0], rel=1e-12)
+        assert score_of(scores, labels)[0] == pytest.approx(value[0], rel=1e-12)
+
+
+@given(scored_forests())
+def test_marginals_agree_with_enumeration(problem):
+    n, edges, unary, pairwise = problem
+    k = unary.shape[1]
+    labellings, all_scores = enumerated(*problem)
+    scores = batched([problem])
+    found = marginals(scores, edges=True)
+    top = all_scores.max()
+    if top == -np.inf:
+        assert found.log_partition[0] == -np.inf
+        rows = found.nodes.sum(axis=1)
+        assert ((rows == 0) | np.isclose(rows, 1)).all()
+        assert (rows == 0).any(), "the component that is ruled out has no marginals"
+        return
+    assert found.log_partition[0] == pytest.approx(logsumexp(all_scores), rel=1e-12)
+    # Scores of 1e6 are themselves only known to 1e-10, and probabilities no better.
+    exact = dict(rtol=0, atol=1e-9 * max(1.0, np.abs(top) / 1e4))
+    weight = np.exp(all_scores - logsumexp(all_scores))
+    nodes = np.array([[weight[labellings[:, i] == a].sum() for a in range(k)] for i in range(n)])
+    np.testing.assert_allclose(scores.batch.to_user(found.nodes), nodes, **exact)
+    pairs = scores.batch.edges_to_user(found.edges)
+    for e, (i, j) in enumerate(edges):
+        for a, b in itertools.product(range(k), repeat=2):
+            mass = weight[(labellings[:, i] == a) & (labellings[:, j] == b)].sum()
+            assert pairs[e, a, b] == pytest.approx(mass, abs=exact["atol"])
+    np.testing.assert_allclose(
+        found.table_sums.sum(axis=(1, 2)).sum(), len(edges), rtol=1e-9, err_msg="one unit of mass per edge"
+    )
+
+
+@given(scored_forests(), st.integers(1, 12))
+def test_k_best_agrees_with_enumeration(problem, size):
+    labellings, all_scores = enumerated(*problem)
+    scores = batched([problem])
+    labels, values = k_best(scores, size)[0]
+    order = np.sort(all_scores[np.isfinite(all_scores)])[::-1][:size]
+    np.testing.assert_allclose(values, order, rtol=1e-12)
+    assert len({tuple(y) for y in labels}) == len(labels), "labellings are distinct"
+    for y, value in zip(labels, values, strict=True):
+        assert score_of(scores, np.ascontiguousarray(y))[0] == pytest.approx(value, rel=1e-12)
+
+
+@given(scored_forests(), st.integers(0, 10**6))
+def test_bayes_decision_has_least_expected_cost(problem, seed):
+    n, _, unary, _ = problem
+    k = unary.shape[1]
+    labellings, all_scores = enumerated(*problem)
+    if not np.isfinite(all_scores).any() or np.nanmax(np.abs(all_scores[np.isfinite(all_scores)])) > 1e4:
+        return
+    cost = np.random.default_rng(seed).normal(size=(k, k))
+    scores = batched([problem])
+    decision = scores.batch.to_user(bayes_decision(marginals(scores).nodes, cost))
+    weight = np.exp(all_scores - logsumexp(all_scores))
+    for i in range(n):
+        risk = [(weight * cost[a, labellings[:, i]]).sum() for a in range(k)]
+        assert risk[decision[i]] <= min(risk) + 1e-9
+
+
+@given(st.lists(scored_forests(), min_size=2, max_size=5))
+def test_a_batch_gives_the_answers_of_its_samples(problems):
+    k = max(u.shape[1] for _, _, u, _ in problems)
+    problems = [p for p in problems if p[2].shape[1] == k]
+    together = batched(problems)
+    labels, values = best_labelling(together, n_jobs=2)
+    log_partition = marginals(together, n_jobs=2).log_partition
+    for s, problem in enumerate(problems):
+        alone = batched([problem])
+        lo, hi = together.batch.node_offsets[s : s + 2]
+        np.testing.assert_array_equal(labels[lo:hi], best_labelling(alone)[0])
+        assert values[s] == best_labelling(alone)[1][0]
+        assert log_partition[s] == marginals(alone).log_partition[0]
+
+
+def test_threads_share_a_large_batch():
+    rng = np.random.default_rng(0)
+    batch = Batch.build([(50, None)] * 200)
+    scores = Scores(batch, rng.normal(size=(10_000, 4)), rng.normal(size=(1, 4, 4)), np.zeros(10_000, np.intp))
+    one, two = marginals(scores, n_jobs=1), marginals(scores, n_jobs=2)
+    np.testing.assert_array_equal(one.nodes, two.nodes)
+    np.testing.assert_allclose(one.table_sums, two.table_sums, rtol=1e-12)
+    np.testing.assert_array_equal(best_labelling(scores, n_jobs=1)[0], best_labelling(scores, n_jobs=2)[0])
+
+
+def test_a_path_of_100_000_nodes_needs_no_recursion():
+    rng = np.random.default_rng(0)
+    n = 100_000
+    path = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    shuffled = rng.permutation(n)
+    as_chain, as_tree = Batch.build([(n, None)]), Batch.build([(n, shuffled[path])])
+    unary, table = rng.normal(size=(n, 3)), rng.normal(size=(3, 3))
+    chain = Scores.from_user(as_chain, unary, np.broadcast_to(table, (n - 1, 3, 3)))
+    user_unary = np.empty_like(unary)
+    user_unary[shuffled] = unary
+    tree = Scores.from_user(as_tree, user_unary, np.broadcast_to(table, (n - 1, 3, 3)))
+    labels, value = best_labelling(chain)
+    tree_labels, tree_value = best_labelling(tree)
+    assert value[0] == pytest.approx(tree_value[0])
+    np.testing.assert_array_equal(as_tree.to_user(tree_labels)[shuffled], labels)
+    np.testing.assert_allclose(marginals(chain).log_partition, marginals(tree).log_partition, rtol=1e-12)
