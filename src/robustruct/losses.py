@@ -8,13 +8,14 @@ prices a labelling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from robustruct.errors import InvalidInputError
 
+Labels = Sequence[Any] | np.ndarray
 LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | Loss
 
 
@@ -22,10 +23,10 @@ class Loss(ABC):
     """Cost of predicting one label where another is true."""
 
     @abstractmethod
-    def matrix(self, classes: Sequence[Any]) -> np.ndarray:
+    def matrix(self, classes: Labels) -> np.ndarray:
         """(k, k) costs, entry [a, b] for predicting ``classes[a]`` when ``classes[b]`` is true."""
 
-    def evaluate(self, y_true: Any, y_pred: Any, classes: Sequence[Any] | None = None) -> np.ndarray:
+    def evaluate(self, y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.ndarray:
         """Cost of each node of a labelling.
 
         ``classes`` fixes the order of the labels where the loss needs one; by default it is the
@@ -55,7 +56,7 @@ class Loss(ABC):
 class Hamming(Loss):
     """Every mistake costs 1 (zero-one loss per node)."""
 
-    def matrix(self, classes: Sequence[Any]) -> np.ndarray:
+    def matrix(self, classes: Labels) -> np.ndarray:
         return 1.0 - np.eye(len(classes))
 
 
@@ -64,7 +65,7 @@ class _Ordinal(Loss):
 
     power: int
 
-    def matrix(self, classes: Sequence[Any]) -> np.ndarray:
+    def matrix(self, classes: Labels) -> np.ndarray:
         labels = as_labels(classes)
         if labels.dtype.kind in "iuf":
             places = labels.astype(float)
@@ -104,11 +105,13 @@ class CostMatrix(Loss):
     array([5., 1.])
     """
 
-    def __init__(self, matrix: Any, labels: Sequence[Any] | None = None) -> None:
+    def __init__(self, matrix: Any, labels: Labels | None = None) -> None:
         try:
             costs = np.array(matrix, dtype=float)
         except (TypeError, ValueError) as error:
-            raise InvalidInputError("the cost matrix must hold numbers, one row per label.") from error
+            raise InvalidInputError(
+                "the cost matrix must hold numbers, one row per label."
+            ) from error
         if costs.ndim != 2 or costs.shape[0] != costs.shape[1] or costs.size == 0:
             raise InvalidInputError(
                 f"the cost matrix has shape {costs.shape}; it must be square, (n_labels, n_labels)."
@@ -116,20 +119,23 @@ class CostMatrix(Loss):
         if not np.isfinite(costs).all():
             a, b = np.argwhere(~np.isfinite(costs))[0]
             raise InvalidInputError(
-                f"the cost matrix holds {costs[a, b]} at [{a}, {b}]; costs must be finite. To rule a "
-                "label or a transition out, use the model's `forbidden` argument."
+                f"the cost matrix holds {costs[a, b]} at [{a}, {b}]; costs must be finite. To rule "
+                "a label or a transition out, use the model's `forbidden` argument."
             )
         self.costs = costs
         self.labels = None if labels is None else as_labels(labels)
         if self.labels is not None:
             if len(self.labels) != len(costs):
                 raise InvalidInputError(
-                    f"the cost matrix has {len(costs)} rows but {len(self.labels)} labels are given."
+                    f"the cost matrix has {len(costs)} rows, but {len(self.labels)} labels are "
+                    "given; name each row once."
                 )
             if len(set(self.labels.tolist())) < len(self.labels):
-                raise InvalidInputError(f"labels of the cost matrix repeat: {self.labels.tolist()}.")
+                raise InvalidInputError(
+                    f"labels of the cost matrix repeat: {self.labels.tolist()}; name each row once."
+                )
 
-    def matrix(self, classes: Sequence[Any]) -> np.ndarray:
+    def matrix(self, classes: Labels) -> np.ndarray:
         if self.labels is None:
             if len(classes) != len(self.costs):
                 raise InvalidInputError(
@@ -146,10 +152,15 @@ class CostMatrix(Loss):
 
     def __repr__(self) -> str:
         k = len(self.costs)
-        return f"CostMatrix({k} x {k}{'' if self.labels is None else ', labels=' + _shortened(self.labels.tolist())})"
+        named = "" if self.labels is None else f", labels={_shortened(self.labels.tolist())}"
+        return f"CostMatrix({k} x {k}{named})"
 
 
-_BY_NAME = {"hamming": Hamming, "absolute": Absolute, "squared": Squared}
+_BY_NAME: dict[str, Callable[[], Loss]] = {
+    "hamming": Hamming,
+    "absolute": Absolute,
+    "squared": Squared,
+}
 
 
 def as_loss(loss: LossLike) -> Loss:
@@ -172,11 +183,15 @@ def as_loss(loss: LossLike) -> Loss:
 
 
 def class_weighted(
-    matrix: np.ndarray, classes: Sequence[Any], class_weight: Mapping[Any, float] | None
+    matrix: np.ndarray, classes: Labels, class_weight: Mapping[Any, float] | None
 ) -> np.ndarray:
     """Costs with the column of each true label scaled by its weight (1 for labels not named)."""
     if class_weight is None:
         return matrix
+    if not isinstance(class_weight, Mapping):
+        raise InvalidInputError(
+            f"class_weight is a {type(class_weight).__name__}; give a dict from label to weight."
+        )
     place = {label: a for a, label in enumerate(as_labels(classes).tolist())}
     weights = np.ones(len(place))
     for label, weight in class_weight.items():
@@ -185,8 +200,10 @@ def class_weighted(
                 f"class_weight names {label!r}, which is not a label; labels are "
                 f"{_shortened(list(place))}."
             )
-        if not (np.isfinite(weight) and weight >= 0):
-            raise InvalidInputError(f"class_weight[{label!r}] = {weight}; weights are finite and >= 0.")
+        if not (_family(weight) == "number" and np.isfinite(weight) and weight >= 0):
+            raise InvalidInputError(
+                f"class_weight[{label!r}] = {weight!r}; weights are finite numbers, 0 or more."
+            )
         weights[place[label]] = weight
     return matrix * weights
 
@@ -195,13 +212,18 @@ def as_labels(labels: Any) -> np.ndarray:
     """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
     if isinstance(labels, np.ndarray):
         array = labels
-    else:
+    elif isinstance(labels, Iterable):
         values = list(labels)
-        array = np.asarray(values) if len({_family(v) for v in values}) <= 1 else _objects(values)
-        if array.dtype.kind not in "iufbUO" or (array.ndim != 1 and values):
-            array = _objects(values)
+        families = {_family(label) for label in values}
+        plain = families <= {"number"} or families == {"str"}
+        array = np.asarray(values) if plain else _objects(values)
+    else:
+        raise InvalidInputError(
+            f"labels are a {type(labels).__name__}; expected a list or array, one label per node."
+        )
     if array.ndim != 1:
         raise InvalidInputError(f"labels have shape {array.shape}; expected one label per node.")
+    _check_comparable(array)
     return array
 
 
@@ -211,7 +233,12 @@ def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
     if len(kinds) == 1 and "O" not in kinds:
         return np.unique(np.concatenate(label_arrays))
     distinct = {label for array in label_arrays for label in array.tolist()}
-    return as_labels(sorted(distinct, key=lambda label: (_family(label), label)))
+    try:
+        return as_labels(sorted(distinct, key=lambda label: (_family(label), label)))
+    except TypeError as error:
+        raise InvalidInputError(
+            f"labels have no order ({error}); use numbers or strings as labels."
+        ) from error
 
 
 def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.ndarray:
@@ -228,8 +255,8 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.nda
     if unknown.any():
         i = int(np.argmax(unknown))
         raise InvalidInputError(
-            f"{field} holds the label {labels[i : i + 1].tolist()[0]!r} (node {i}), which is not among "
-            f"the known labels {_shortened(classes.tolist())}."
+            f"{field} holds the label {labels[i : i + 1].tolist()[0]!r} (node {i}), which is not "
+            f"among the known labels {_shortened(classes.tolist())}."
         )
     return codes.astype(np.intp, copy=False)
 
@@ -239,13 +266,38 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _family(label: Any) -> str:
-    return "number" if isinstance(label, int | float | np.number | np.bool_) else type(label).__name__
+    if isinstance(label, int | float | np.number | np.bool_):
+        return "number"
+    return "str" if isinstance(label, str) else type(label).__name__
 
 
 def _objects(values: list[Any]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
-    array[:] = values
+    for i, value in enumerate(values):  # assigned at once, tuples would become rows
+        array[i] = value
     return array
+
+
+def _check_comparable(labels: np.ndarray) -> None:
+    """A label must equal itself and be hashable; NaN and lists are not labels."""
+    if labels.dtype.kind == "f":
+        wrong = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        wrong = np.array([not _is_label(label) for label in labels], dtype=bool)
+    else:
+        return
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise InvalidInputError(
+            f"node {i} has the label {labels[i : i + 1].tolist()[0]!r}; a label is a finite "
+            "number, a string or another hashable value."
+        )
+
+
+def _is_label(value: Any) -> bool:
+    if _family(value) == "number":
+        return bool(abs(value) < np.inf)  # also False for NaN
+    return isinstance(value, Hashable)
 
 
 def _shortened(labels: list[Any]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.losses import LossLike, as_labels, as_loss
+from robustruct.losses import Labels, LossLike, as_labels, as_loss
 
 
 def mean_loss(
@@ -17,7 +16,7 @@ def mean_loss(
     loss: LossLike = "hamming",
     node_weight: Any = None,
     average: str = "node",
-    classes: Sequence[Any] | None = None,
+    classes: Labels | None = None,
 ) -> float:
     """Mean cost of a prediction, per node or per sample.
 

@@ -15,7 +15,7 @@ VARIABLE = "ROBUSTRUCT_DATA"
 
 
 def data_file(path: str, contents: str, data_home: DataHome) -> Path:
-    """The file ``path`` below the data folder, or an error that says what it is and how to set it."""
+    """The file ``path`` below the data folder, or an error that says how to point to it."""
     home = data_home if data_home is not None else os.environ.get(VARIABLE)
     if not home:
         raise MissingDataError(
@@ -49,14 +49,16 @@ def gzip_lines(file: Path) -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def gzip_sentences(file: Path, separator: str, n_columns: int) -> Iterator[list[list[str]]]:
+def gzip_sentences(
+    file: Path, separator: str, n_columns: int, comment: str | None = None
+) -> Iterator[list[list[str]]]:
     """Sentences of a column file: rows of ``n_columns`` fields, blank lines in between.
 
-    Lines that start with ``"# "`` are comments.
+    Lines that start with ``comment`` are left out; by default none are, for a word may be ``#``.
     """
     rows: list[list[str]] = []
     for number, line in enumerate(gzip_lines(file), start=1):
-        if line.startswith("# "):
+        if comment is not None and line.startswith(comment):
             continue
         if line:
             fields = line.split(separator)

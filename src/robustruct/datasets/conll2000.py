@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from robustruct.datasets.dataset import Dataset
 Token = tuple[str, str]  # word, part of speech
 
 # The template of the CRF++ chunking example: offsets of the words, then of the parts of speech.
-_WORDS = {
+_WORDS: dict[str, tuple[int, ...]] = {
     **{f"U{i:02d}": (i - 2,) for i in range(5)},
     "U05": (-1, 0),
     "U06": (0, 1),
 }
-_PARTS_OF_SPEECH = {
+_PARTS_OF_SPEECH: dict[str, tuple[int, ...]] = {
     **{f"U{i + 10}": (i - 2,) for i in range(5)},
     **{f"U{i + 15}": (i - 2, i - 1) for i in range(4)},
     **{f"U{i + 20}": (i - 2, i - 1, i) for i in range(3)},
@@ -62,24 +62,19 @@ def chunking_attributes(sentence: Sequence[Token]) -> list[list[str]]:
     >>> chunking_attributes([("He", "PRP"), ("runs", "VBZ")])[0][:6]
     ['U00:_B-2', 'U01:_B-1', 'U02:He', 'U03:runs', 'U04:_B+1', 'U05:_B-1/He']
     """
-    words = _padded([word for word, _ in sentence])
-    tags = _padded([pos for _, pos in sentence])
-    attributes = [
-        [
-            f"{name}:{'/'.join([words[t + 2 + o] for o in offsets])}"
-            for name, offsets in _WORDS.items()
-        ]
-        + [
-            f"{name}:{'/'.join([tags[t + 2 + o] for o in offsets])}"
-            for name, offsets in _PARTS_OF_SPEECH.items()
-        ]
-        for t in range(len(sentence))
-    ]
+    words = [word for word, _ in sentence]
+    tags = [pos for _, pos in sentence]
+    columns = [*_columns(words, _WORDS), *_columns(tags, _PARTS_OF_SPEECH)]
+    attributes = [list(of_token) for of_token in zip(*columns, strict=True)]
     if attributes:
         attributes[0].append("__BOS__")
         attributes[-1].append("__EOS__")
     return attributes
 
 
-def _padded(values: list[str]) -> list[str]:
-    return ["_B-2", "_B-1", *values, "_B+1", "_B+2"]
+def _columns(values: list[str], template: dict[str, tuple[int, ...]]) -> Iterator[list[str]]:
+    """For each line of the template, its attribute at every token."""
+    padded = ["_B-2", "_B-1", *values, "_B+1", "_B+2"]
+    for name, offsets in template.items():
+        shifted = [padded[2 + offset : 2 + offset + len(values)] for offset in offsets]
+        yield [f"{name}:{'/'.join(parts)}" for parts in zip(*shifted, strict=True)]

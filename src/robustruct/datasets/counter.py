@@ -8,7 +8,7 @@ from robustruct.datasets._files import checked_choice
 from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
 
-STEP, STAY, JUMP = 0.55, 0.25, 0.2  # probability of +1, of the same digit, of any digit
+STEP, STAY = 0.5, 0.15  # probability of +1, of the same digit; otherwise any digit
 _TRAIN_SHARE = 0.6  # of the images of each digit
 
 
@@ -17,15 +17,17 @@ def load_counter(
     *,
     n_sequences: int = 100,
     length: int = 12,
-    noise: float = 0.2,
+    noise: float = 0.15,
+    smudged: float = 0.1,
     seed: int = 0,
 ) -> Dataset:
     """Readings of a noisy counter, digit by digit, from real handwriting.
 
     The next digit is one more than the last (0 follows 9), the same, or now and then any digit.
     Each digit is drawn from the 8 x 8 images of scikit-learn's ``load_digits``, shrunk to 4 x 4
-    pixels with noise added, so that a digit alone is often unclear and its neighbours help. The
-    labels are numbers: reading 7 for 2 is worse than reading 3 for 2.
+    pixels with noise added; some are smudged out and leave only the noise. A digit alone is often
+    unclear, and its neighbours help. The labels are numbers: reading 7 for 2 is worse than reading
+    3 for 2.
 
     Parameters
     ----------
@@ -35,6 +37,8 @@ def load_counter(
         How many sequences, and how many digits in each.
     noise : float
         Standard deviation of the noise on pixels, which lie between 0 and 1.
+    smudged : float
+        Share of digits of which nothing is seen.
     seed : int
         The same arguments and seed give the same data.
 
@@ -58,6 +62,8 @@ def load_counter(
         )
     if not (np.isfinite(noise) and noise >= 0):
         raise InvalidInputError(f"noise={noise}; it must be a finite number, 0 or more.")
+    if not 0 <= smudged <= 1:
+        raise InvalidInputError(f"smudged={smudged}; it is a share, between 0 and 1.")
     rng = np.random.default_rng([seed, int(split == "test")])
     digits = _counts(rng, n_sequences, length)
     images = _images(split)
@@ -65,17 +71,18 @@ def load_counter(
     for digit, of_digit in enumerate(images):
         here = digits == digit
         pixels[here] = of_digit[rng.integers(len(of_digit), size=int(here.sum()))]
+    pixels[rng.random(digits.shape) < smudged] = 0.0
     pixels += noise * rng.standard_normal(pixels.shape)
     return Dataset(f"counter/{split}", list(pixels), list(digits))
 
 
 def _counts(rng: np.random.Generator, n_sequences: int, length: int) -> np.ndarray:
-    """Labels (n_sequences, length): the sum of steps, restarted wherever the counter jumps."""
+    """Labels (n_sequences, length): counted on from the digit before, except where it jumps."""
     digits = rng.integers(10, size=(n_sequences, length))
     move = rng.random((n_sequences, length))
     for t in range(1, length):
         counted = (digits[:, t - 1] + (move[:, t] < STEP)) % 10
-        digits[:, t] = np.where(move[:, t] < 1 - JUMP, counted, digits[:, t])
+        digits[:, t] = np.where(move[:, t] < STEP + STAY, counted, digits[:, t])
     return digits
 
 

@@ -27,7 +27,7 @@ def load_ewt_pos(
     split : "train", "dev" or "test"
         12544, 2001 and 2077 sentences.
     label : "upos", "xpos" or "deprel"
-        Universal part of speech (17), Penn Treebank tag (50) or relation to the head (51).
+        Universal part of speech (17), Penn Treebank tag (49) or relation to the head (51).
     structure : "chain" or "tree"
         Which words are joined: each to the next, or each to its head in the dependency tree.
     data_home : path, optional
@@ -46,7 +46,7 @@ def load_ewt_pos(
     file = data_file(f"ewt_pos/{split}.conll.gz", "sentences of the web treebank", data_home)
     X: list[Any] = []
     y = []
-    for rows in gzip_sentences(file, "\t", 6):
+    for rows in gzip_sentences(file, "\t", 6, comment="# "):
         attributes = word_attributes([row[1] for row in rows])
         if label == "deprel":
             for row, of_word in zip(rows, attributes, strict=True):

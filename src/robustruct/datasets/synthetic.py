@@ -81,7 +81,7 @@ def make_chains(
         How strongly neighbours agree: a step between labels a and b is drawn with a probability
         proportional to exp(-coupling * abs(a - b)).
     seed : int
-        Training and test data of one model are `subset` s of one call: the seed draws the model too.
+        It draws the model too: for training and test data of one model, take subsets of one call.
 
     Returns
     -------
@@ -184,9 +184,11 @@ def _drawn_model(
         raise InvalidInputError(
             f"noise={noise}; it must be positive, for the true weights grow as 1/noise²."
         )
+    if not np.isfinite(coupling):
+        raise InvalidInputError(f"coupling={coupling}; it must be a finite number.")
     place = np.arange(n_labels)
-    agreement = np.exp(-coupling * np.abs(place[:, None] - place))
-    pairwise = np.log(agreement / agreement.sum(axis=1, keepdims=True))
+    agreement = -coupling * np.abs(place[:, None] - place)
+    pairwise = agreement - np.logaddexp.reduce(agreement, axis=1, keepdims=True)
     return MarkovModel(rng.standard_normal((n_labels, n_features)), pairwise, float(noise))
 
 

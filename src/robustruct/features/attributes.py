@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from numbers import Real
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from robustruct.errors import InvalidInputError
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""
+
+
+_TEXT = (str, bytes)
+_NUMBER = (float, int, Real, np.bool_)  # the usual ones first: Real alone is slow to ask for
 
 
 class GrowingVocabulary(dict[str, int]):
@@ -72,39 +77,50 @@ def _entries_of_strings(items: list[Any], vocabulary: Vocabulary) -> Entries:
 
 def _entries_of_dicts(items: list[dict[str, Any]], vocabulary: Vocabulary) -> Entries:
     indptr = _indptr(map(len, items), len(items))
-    pairs = _Pairs(vocabulary)
-    found = chain.from_iterable(map(dict.items, items))
-    which = np.fromiter(map(pairs.__getitem__, found), np.intp, indptr[-1])
-    columns = np.frombuffer(pairs.columns, np.intc).astype(np.int32, copy=False)
-    return indptr, columns[which], np.frombuffer(pairs.values_, np.float64)[which]
+    keys = _Keys(vocabulary)
+    per_key = map(keys.__getitem__, chain.from_iterable(items))
+    values = chain.from_iterable(map(dict.values, items))
+    which = np.fromiter(map(getitem, per_key, values), np.intp, indptr[-1])
+    columns = np.array(keys.columns, np.int32)
+    return indptr, columns[which], np.array(keys.numbers, np.float64)[which]
 
 
-class _Pairs(dict[tuple[str, Any], int]):
-    """(key, value) of a flat dict to a position in ``columns`` and ``values_``.
+class _Keys(dict[str, "_Values"]):
+    """Key of a flat dict to its values, and these to a position in ``columns`` and ``numbers``.
 
-    Pairs that recur are met once: their name is put together and looked up once.
+    What recurs is met once: its name is put together and looked up once.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.columns = array("i")
-        self.values_ = array("d")
+        self.numbers = array("d")
 
-    def __missing__(self, pair: tuple[str, Any]) -> int:
-        key, value = pair
-        position = len(self.columns)
+    def __missing__(self, key: str) -> _Values:
         if not isinstance(key, str):
             raise TypeError
+        self[key] = _Values(key, self)
+        return self[key]
+
+
+class _Values(dict[Any, int]):
+    def __init__(self, key: str, keys: _Keys) -> None:
+        super().__init__()
+        self.key = key
+        self.vocabulary, self.columns, self.numbers = keys.vocabulary, keys.columns, keys.numbers
+
+    def __missing__(self, value: Any) -> int:
+        position = len(self.columns)
         if isinstance(value, str):
-            self.columns.append(self.vocabulary[f"{key}:{value}"])
-            self.values_.append(1.0)
-            self[pair] = position
-        elif isinstance(value, Real | np.bool_):
-            self.columns.append(self.vocabulary[key])
-            self.values_.append(float(value))
+            self.columns.append(self.vocabulary[f"{self.key}:{value}"])
+            self.numbers.append(1.0)
+            self[value] = position
+        elif isinstance(value, _NUMBER):
+            self.numbers.append(float(value))
+            self.columns.append(self.vocabulary[self.key])
             if value in (0, 1):  # other numbers may all differ and would fill the memory
-                self[pair] = position
+                self[value] = position
         else:
             raise TypeError
         return position
@@ -137,14 +153,14 @@ def attributes(item: Any) -> Iterator[tuple[str, float]]:
     >>> dict(attributes({"w": "a", "len": 2, "title": True, "near": {"-1": ["the", "a"]}}))
     {'w:a': 1.0, 'len': 2.0, 'title': 1.0, 'near:-1:the': 1.0, 'near:-1:a': 1.0}
     """
-    if isinstance(item, str | bytes):
+    if isinstance(item, _TEXT):
         yield _text(item), 1.0
     elif isinstance(item, Mapping):
         for key, value in item.items():
             name = _text(key)
-            if isinstance(value, str | bytes):
+            if isinstance(value, _TEXT):
                 yield f"{name}:{_text(value)}", 1.0
-            elif isinstance(value, Real | np.bool_):
+            elif isinstance(value, _NUMBER):
                 yield name, _number(name, value)
             elif isinstance(value, Mapping | list | tuple | set | frozenset):
                 for inner, number in attributes(value):

@@ -65,9 +65,6 @@ class AttributeColumns:
 
 Columns = NumericColumns | AttributeColumns
 
-NO_COLUMNS = NumericColumns(0)
-"""What edges have without features of their own: the constant alone."""
-
 
 def columns_from_state(state: dict[str, Any]) -> Columns:
     if state["kind"] == "numeric":

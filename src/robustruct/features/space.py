@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from robustruct.errors import InvalidInputError
 from robustruct.features.columns import (
-    NO_COLUMNS,
     Blocks,
     Columns,
     columns_from_state,
@@ -70,7 +69,7 @@ class FeatureSpace:
     """
 
     node_columns: Columns
-    edge_columns: Columns
+    edge_columns: Columns | None
     bias: bool
 
     @classmethod
@@ -78,7 +77,7 @@ class FeatureSpace:
         """Learn the columns from training samples, and encode these in the same pass."""
         batch, node_blocks, edge_blocks = _taken_apart(samples)
         node_columns, nodes = fit_columns(node_blocks, batch.node_of, bias)
-        edge_columns, edge_rows = NO_COLUMNS, None
+        edge_columns, edge_rows = None, None
         if edge_blocks is not None:
             edge_columns, edge_rows = fit_columns(edge_blocks, np.arange(batch.n_edges), True)
         space = cls(node_columns, edge_columns, bias)
@@ -90,12 +89,12 @@ class FeatureSpace:
         nodes = encode_rows(self.node_columns, node_blocks, batch.node_of, self.bias)
         edge_rows = None
         if edge_blocks is not None:
-            if self.edge_columns is NO_COLUMNS:
+            if self.edge_columns is None:
                 raise InvalidInputError(
                     "edge features were given, but the model was trained without any; leave them out."
                 )
             edge_rows = encode_rows(self.edge_columns, edge_blocks, np.arange(batch.n_edges), True)
-        elif self.edge_columns is not NO_COLUMNS and batch.n_edges:
+        elif self.edge_columns is not None and batch.n_edges:
             sample = int(np.diff(batch.edge_offsets).argmax())
             raise InvalidInputError(
                 f"sample {sample} has no edge features, but the model was trained with them; pass "
@@ -109,7 +108,7 @@ class FeatureSpace:
 
     @property
     def n_edge_features(self) -> int:
-        return len(self.edge_columns) + 1
+        return 1 if self.edge_columns is None else len(self.edge_columns) + 1
 
     @property
     def node_feature_names(self) -> list[str]:
@@ -117,20 +116,21 @@ class FeatureSpace:
 
     @property
     def edge_feature_names(self) -> list[str]:
-        return [*self.edge_columns.names, "(transition)"]
+        names = [] if self.edge_columns is None else self.edge_columns.names
+        return [*names, "(transition)"]
 
     def state(self) -> dict[str, Any]:
         """All there is to know, in types that JSON can write."""
         return {
             "bias": self.bias,
             "nodes": self.node_columns.state(),
-            "edges": None if self.edge_columns is NO_COLUMNS else self.edge_columns.state(),
+            "edges": None if self.edge_columns is None else self.edge_columns.state(),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FeatureSpace:
         """The space whose ``state()`` this is."""
-        edges = NO_COLUMNS if state["edges"] is None else columns_from_state(state["edges"])
+        edges = None if state["edges"] is None else columns_from_state(state["edges"])
         return cls(columns_from_state(state["nodes"]), edges, bool(state["bias"]))
 
 

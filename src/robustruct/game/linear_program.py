@@ -1,8 +1,11 @@
 """The game as one sparse linear program per sample, solved by HiGHS: slow, exact, the reference.
 
-Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + b_i·r_i + w_i v_i ]
-                                 s.t. Q_i has margins r_i and r_parent(i), Σ r_root = 1, v_i ≤ (L r_i)_a
+Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + b_i·r_i + w_i v_i ]   subject to
+                                 Q_i has margins r_i and r_parent(i), Σ r_root = 1, v_i ≤ (L r_i)_a
 Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
+
+Scores enter as regrets against the best labelling. A labelling worse by more than the whole range of
+the cost is never played, so what is left has the size of the costs, however large the scores are.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import scipy.sparse as sp
 
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
+from robustruct.kernels.regret import regrets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +44,19 @@ class LinearProgram(GameSolver):
             exhausted=np.zeros(batch.n_samples, bool),
             solver=self.name,
         )
+        scores = game.scores
+        node, edge, top = np.empty_like(play.r), np.empty_like(play.q), np.empty(batch.n_samples)
+        regrets(
+            0, batch.n_samples, batch.node_offsets, batch.parent, scores.unary, scores.tables,
+            scores.table_of, node, edge, top,
+        )  # fmt: skip
         for s in range(batch.n_samples):
-            self._play_one(game, s, play)
+            self._play_one(game, s, node, edge, play)
         return play
 
-    def _play_one(self, game: Game, s: int, play: Play) -> None:
+    def _play_one(
+        self, game: Game, s: int, node: np.ndarray, edge: np.ndarray, play: Play
+    ) -> None:
         highs = highspy.Highs()
         for option, value in {
             "output_flag": False,
@@ -56,8 +68,8 @@ class LinearProgram(GameSolver):
         }.items():
             highs.setOptionValue(option, value)
         lo, hi = game.scores.batch.node_offsets[s : s + 2]
-        program = _program(game, lo, hi)
-        highs.passModel(program)
+        worst = -game.allowed_gap(1.0)[s]
+        highs.passModel(_program(game, lo, hi, node[lo:hi], edge[lo:hi], worst))
         highs.run()
         info, solution = highs.getInfo(), highs.getSolution()
         play.n_iter[s] = max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0)
@@ -76,10 +88,12 @@ class LinearProgram(GameSolver):
             play.p[lo:hi] = np.maximum(-dual[: n * k], 0.0).reshape(n, k)
 
 
-def _program(game: Game, lo: int, hi: int) -> highspy.HighsLp:
+def _program(
+    game: Game, lo: int, hi: int, node: np.ndarray, edge: np.ndarray, worst: float
+) -> highspy.HighsLp:
     """Columns: r (n k), Q of inner nodes (m k k), v (n). Rows: costs, margins, roots."""
-    scores, k, n = game.scores, game.scores.n_labels, hi - lo
-    parent = scores.batch.parent[lo:hi]
+    n, k = node.shape
+    parent = game.scores.batch.parent[lo:hi]
     inner, roots = np.flatnonzero(parent >= 0), np.flatnonzero(parent < 0)
     m = len(inner)
     label = np.arange(k)
@@ -95,7 +109,7 @@ def _program(game: Game, lo: int, hi: int) -> highspy.HighsLp:
     # Costs in [0, 1] and gains in units of the largest weight: HiGHS has absolute tolerances.
     size = np.ptp(game.cost)
     cost = (game.cost - game.cost.min()) / (size or 1.0)
-    unit = game.weight[lo:hi].max() * size or 1.0
+    unit = game.weight[lo:hi].max() * size or -worst or 1.0
     blocks = [
         (cost_row, v[:, None], 1.0),
         (cost_row[:, :, None], r[:, None, :], -cost),
@@ -110,20 +124,18 @@ def _program(game: Game, lo: int, hi: int) -> highspy.HighsLp:
     matrix = sp.csc_array((values, (rows, columns)), shape=shape)
     matrix.eliminate_zeros()
 
-    gain = np.concatenate(
-        [
-            scores.unary[lo:hi].ravel(),
-            scores.tables[scores.table_of[lo:hi][inner]].ravel(),
-            game.weight[lo:hi] * size,
-        ]
-    )
-    forbidden = gain == -np.inf
+    above = parent[inner] - lo
+    pair = edge[inner] + node[above][:, None, :]
+    at_root = np.where(parent[:, None] < 0, node, 0.0)
+    gain = np.concatenate([at_root.ravel(), edge[inner].ravel(), game.weight[lo:hi] * size])
+    total = np.concatenate([node.ravel(), pair.ravel(), np.zeros(n)])
+    never = total < worst
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = shape
     program.sense_ = highspy.ObjSense.kMinimize
-    program.col_cost_ = np.where(forbidden, 0.0, -gain / unit)
+    program.col_cost_ = np.where(never, 0.0, -gain / unit)
     program.col_lower_ = np.concatenate([np.zeros(shape[1] - n), np.full(n, -np.inf)])
-    program.col_upper_ = np.where(forbidden, 0.0, np.inf)
+    program.col_upper_ = np.where(never, 0.0, np.inf)
     target = np.zeros(shape[0])
     target[root_row] = 1.0
     program.row_lower_ = np.where(np.arange(shape[0]) < n * k, -np.inf, target)

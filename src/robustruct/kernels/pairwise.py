@@ -1,0 +1,552 @@
+"""Block-coordinate ascent on the dual of training, one sample (block) at a time.
+
+For a sample with adversary marginals (r, q) a visit takes y, the best labelling for the adversary,
+and w, its worst labelling inside the support of q, and moves mass from w to y. Where y and w agree
+nothing moves, so the nodes where they differ fall into connected components, and each component
+takes its own step (marginals stay consistent, as only the component's nodes and edges change). The
+predictor is kept close to a centre p0 (method of multipliers): p = Proj(p0 - L r / mu). With 1/mu = 0
+the predictor stays at p0; with p0 at the truth that is a structured SVM.
+
+Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
+
+x_*                    CSR of the node features; theta_node (d, k)
+f_*                    CSR of the edge features by row; theta_edge (d_e, k, k) [first, second label]
+table_row, table_turn  (T,) row of f behind a table, and 1 where the table is its transpose
+node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf; kind 0 masks nothing
+pair_mask (2, k, k)    0 or -inf, [child, parent], by table_turn
+rate (S,)              weight of the sample in the objective divided by alpha
+pair, mass, count      (N, slots) sparse edge marginals: codes b * k + a and their mass; (N,) entries
+"""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+from robustruct.kernels.max_product import max_product_down, max_product_up
+
+DUST = 1e-12  # smaller masses are removed from the support
+
+
+@kernel
+def project_simplex(v, out):
+    """Euclidean projection of v onto the simplex, by Newton on the threshold from below."""
+    top = v[0]
+    for a in range(1, len(v)):
+        top = v[a] if v[a] > top else top
+    threshold = top - 1.0
+    for _ in range(len(v) + 1):
+        excess = -1.0
+        above = 0
+        for a in range(len(v)):
+            if v[a] > threshold:
+                excess += v[a] - threshold
+                above += 1
+        if excess <= 1e-15 * above:
+            break
+        threshold += excess / above
+    for a in range(len(v)):
+        out[a] = v[a] - threshold if v[a] > threshold else 0.0
+
+
+@kernel
+def predictor(p0, r, cost_t, inv_mu, scratch, out):
+    """out = Proj(p0 - L r / mu) for one node; cost_t is L transposed."""
+    k = len(p0)
+    for a in range(k):
+        scratch[a] = p0[a]
+    for b in range(k):
+        share = r[b] * inv_mu
+        if share != 0.0:
+            for a in range(k):
+                scratch[a] -= share * cost_t[b, a]
+    project_simplex(scratch, out)
+
+
+@kernel
+def move_centres(lo, hi, p0, r, cost_t, inv_mu):
+    """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1."""
+    scratch = np.empty(p0.shape[1])
+    for i in range(lo, hi):
+        predictor(p0[i], r[i], cost_t, inv_mu, scratch, p0[i])
+
+
+@kernel
+def _gather(
+    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
+    table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
+    unary, tables, slot,
+):  # fmt: skip
+    """Scores of one sample under theta: unary (n, k), and its distinct tables with slot (n,)."""
+    k = unary.shape[1]
+    used = 0
+    for i in range(lo, hi):
+        row = unary[i - lo]
+        mask = unary_mask[node_kind[i]]
+        for b in range(k):
+            row[b] = mask[b]
+        for at in range(x_indptr[i], x_indptr[i + 1]):
+            x = x_data[at]
+            weights = theta_node[x_indices[at]]
+            for b in range(k):
+                row[b] += x * weights[b]
+        if parent[i] < 0:
+            slot[i - lo] = 0
+            continue
+        t = table_of[i]
+        if slot_of_table[t] < 0:
+            slot_of_table[t] = used
+            table = tables[used]
+            used += 1
+            mask2 = pair_mask[table_turn[t]]
+            for b in range(k):
+                for a in range(k):
+                    table[b, a] = mask2[b, a]
+            for at in range(f_indptr[table_row[t]], f_indptr[table_row[t] + 1]):
+                f = f_data[at]
+                weights2 = theta_edge[f_indices[at]]
+                if table_turn[t] == 0:
+                    for b in range(k):
+                        for a in range(k):
+                            table[b, a] += f * weights2[b, a]
+                else:
+                    for b in range(k):
+                        for a in range(k):
+                            table[b, a] += f * weights2[a, b]
+        slot[i - lo] = slot_of_table[t]
+    for i in range(lo, hi):
+        if parent[i] >= 0:
+            slot_of_table[table_of[i]] = -1
+
+
+@kernel
+def _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented):
+    """augmented = unary + w L'p with p the predictor; return Σ w (p'Lr - min L r), what p gives away."""
+    k = unary.shape[1]
+    given = 0.0
+    for i in range(lo, hi):
+        out = augmented[i - lo]
+        for b in range(k):
+            out[b] = 0.0
+        if inv_mu == 0.0:
+            for a in range(k):
+                p[a] = p0[i, a]
+        else:
+            predictor(p0[i], r[i], cost_t, inv_mu, scratch, p)
+        for a in range(k):
+            if p[a] > 0.0:
+                share = weight[i] * p[a]
+                for b in range(k):
+                    out[b] += share * cost[a, b]
+        if inv_mu != 0.0:
+            expected = 0.0
+            for b in range(k):
+                expected += out[b] * r[i, b]
+                scratch[b] = 0.0
+            for b in range(k):
+                if r[i, b] != 0.0:
+                    for a in range(k):
+                        scratch[a] += r[i, b] * cost_t[b, a]
+            given += expected - weight[i] * scratch.min()
+        for b in range(k):
+            out[b] += unary[i - lo, b]
+    return given
+
+
+@kernel
+def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, worst, labels):
+    """Lowest-scoring labelling whose nodes and edges all carry mass, into labels (n,).
+
+    up (n,) local parents; pair, mass and count are the rows of the sample.
+    """
+    k = augmented.shape[1]
+    message = np.empty(k)
+    for i in range(n):
+        for b in range(k):
+            worst[i, b] = augmented[i, b] if r[i, b] > 0.0 else np.inf
+    for i in range(n):
+        if up[i] < 0:
+            continue
+        for a in range(k):
+            message[a] = np.inf
+        table = tables[slot[i]]
+        for at in range(count[i]):
+            b = pair[i, at] // k
+            a = pair[i, at] % k
+            value = worst[i, b] + table[b, a]
+            message[a] = value if value < message[a] else message[a]
+        for a in range(k):
+            worst[up[i], a] += message[a]
+    for i in range(n - 1, -1, -1):
+        choice = -1
+        value = np.inf
+        if up[i] < 0:
+            for b in range(k):
+                if worst[i, b] < value:
+                    value = worst[i, b]
+                    choice = b
+        else:
+            table = tables[slot[i]]
+            for at in range(count[i]):
+                b = pair[i, at] // k
+                if pair[i, at] % k == labels[up[i]] and worst[i, b] + table[b, labels[up[i]]] < value:
+                    value = worst[i, b] + table[b, labels[up[i]]]
+                    choice = b
+        if choice < 0:
+            return False  # marginals that rounding made inconsistent: no labelling in the support
+        labels[i] = choice
+    return True
+
+
+@kernel
+def _components(n, up, y, w, component, owner, start, items):
+    """Group nodes with y != w into components; return their number.
+
+    component (n,): the node's component or -1. owner (n,): the component that changes the node's
+    edge to its parent, or -1. items lists, component by component (start), every node that is in
+    the component or whose edge is.
+    """
+    found = 0
+    for i in range(n - 1, -1, -1):
+        component[i] = -1
+        owner[i] = -1
+        above = up[i]
+        if y[i] != w[i]:
+            if above >= 0 and component[above] >= 0:
+                component[i] = component[above]
+            else:
+                component[i] = found
+                found += 1
+        if above >= 0:
+            owner[i] = component[i] if component[i] >= 0 else component[above]
+    for c in range(found + 1):
+        start[c] = 0
+    for i in range(n):
+        c = component[i] if component[i] >= 0 else owner[i]
+        if c >= 0:
+            start[c + 1] += 1
+    for c in range(found):
+        start[c + 1] += start[c]
+    for i in range(n):
+        c = component[i] if component[i] >= 0 else owner[i]
+        if c >= 0:
+            items[start[c]] = i
+            start[c] += 1
+    for c in range(found, 0, -1):
+        start[c] = start[c - 1]
+    start[0] = 0
+    return found
+
+
+@kernel
+def _find(pair, count, code):
+    for at in range(count):
+        if pair[at] == code:
+            return at
+    return -1
+
+
+@kernel
+def _mass_to_move(lo, begin, end, items, up, y, w, component, owner, r, pair, mass, count):
+    """Most mass the component can move; 0 if a list of pairs is full."""
+    k = r.shape[1]
+    most = np.inf
+    for at in range(begin, end):
+        i = items[at]
+        if component[i] >= 0:
+            most = min(most, r[lo + i, w[i]])
+        if owner[i] >= 0:
+            node = lo + i
+            old = _find(pair[node], count[node], w[i] * k + w[up[i]])
+            if old < 0:
+                return 0.0
+            most = min(most, mass[node, old])
+            new = _find(pair[node], count[node], y[i] * k + y[up[i]])
+            if new < 0 and count[node] == pair.shape[1]:
+                return 0.0
+    return most
+
+
+@kernel
+def _lay_out(
+    lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data, theta_node,
+    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, change_node, change_edge,
+):  # fmt: skip
+    """Φ(y) - Φ(w) of a component into change_*; return (<theta, change>, |change|²)."""
+    gain = 0.0
+    norm = 0.0
+    for at in range(begin, end):
+        i = items[at]
+        node = lo + i
+        if component[i] >= 0:
+            for slot in range(x_indptr[node], x_indptr[node + 1]):
+                x = x_data[slot]
+                weights = theta_node[x_indices[slot]]
+                change = change_node[x_indices[slot]]
+                gain += x * (weights[y[i]] - weights[w[i]])
+                norm += x * (2.0 * change[y[i]] + x)
+                change[y[i]] += x
+                norm += x * (x - 2.0 * change[w[i]])
+                change[w[i]] -= x
+        if owner[i] >= 0:
+            t = table_of[node]
+            row = table_row[t]
+            y1, y2, w1, w2 = y[i], y[up[i]], w[i], w[up[i]]
+            if table_turn[t] == 1:
+                y1, y2, w1, w2 = y2, y1, w2, w1
+            for slot in range(f_indptr[row], f_indptr[row + 1]):
+                f = f_data[slot]
+                weights2 = theta_edge[f_indices[slot]]
+                change2 = change_edge[f_indices[slot]]
+                gain += f * (weights2[y1, y2] - weights2[w1, w2])
+                norm += f * (2.0 * change2[y1, y2] + f)
+                change2[y1, y2] += f
+                norm += f * (f - 2.0 * change2[w1, w2])
+                change2[w1, w2] -= f
+    return gain, norm
+
+
+@kernel
+def _apply(
+    lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
+    f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, change_node, change_edge, step,
+):  # fmt: skip
+    """theta -= step * change, and change <- 0."""
+    for at in range(begin, end):
+        i = items[at]
+        node = lo + i
+        if component[i] >= 0:
+            for slot in range(x_indptr[node], x_indptr[node + 1]):
+                weights = theta_node[x_indices[slot]]
+                change = change_node[x_indices[slot]]
+                weights[y[i]] -= step * change[y[i]]
+                change[y[i]] = 0.0
+                weights[w[i]] -= step * change[w[i]]
+                change[w[i]] = 0.0
+        if owner[i] >= 0:
+            t = table_of[node]
+            row = table_row[t]
+            y1, y2, w1, w2 = y[i], y[up[i]], w[i], w[up[i]]
+            if table_turn[t] == 1:
+                y1, y2, w1, w2 = y2, y1, w2, w1
+            for slot in range(f_indptr[row], f_indptr[row + 1]):
+                weights2 = theta_edge[f_indices[slot]]
+                change2 = change_edge[f_indices[slot]]
+                weights2[y1, y2] -= step * change2[y1, y2]
+                change2[y1, y2] = 0.0
+                weights2[w1, w2] -= step * change2[w1, w2]
+                change2[w1, w2] = 0.0
+
+
+@kernel
+def _move_mass(lo, begin, end, items, up, y, w, component, owner, step, r, pair, mass, count):
+    """Move ``step`` of mass from w to y on the nodes and edges of a component."""
+    k = r.shape[1]
+    for at in range(begin, end):
+        i = items[at]
+        node = lo + i
+        if component[i] >= 0:
+            left = r[node, w[i]] - step
+            r[node, w[i]] = left if left > DUST else 0.0
+            r[node, y[i]] += step
+        if owner[i] >= 0:
+            old = _find(pair[node], count[node], w[i] * k + w[up[i]])
+            mass[node, old] -= step
+            if mass[node, old] <= DUST:
+                count[node] -= 1
+                pair[node, old] = pair[node, count[node]]
+                mass[node, old] = mass[node, count[node]]
+            code = y[i] * k + y[up[i]]
+            new = _find(pair[node], count[node], code)
+            if new < 0:
+                new = count[node]
+                pair[node, new] = code
+                mass[node, new] = 0.0
+                count[node] += 1
+            mass[node, new] += step
+
+
+@kernel
+def pairwise_visits(
+    order, offsets, parent, x_indptr, x_indices, x_data, theta_node,
+    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
+    node_kind, unary_mask, pair_mask, cost, weight, rate, inv_mu, inner, p0, r, pair, mass, count,
+    change_node, change_edge, gap, given,
+):  # fmt: skip
+    """Visit the samples of ``order`` in turn, moving theta, r and the pairs in place.
+
+    ``inner`` steps a visit at most. gap (S,): how far (r, q) was from the best answer to the
+    predictor when the visit began; given (S,): what the predictor itself gave away. Their sum is
+    the sample's share of the duality gap at that moment. change_* are scratch of theta's shape, zero
+    before and after.
+    """
+    k = theta_node.shape[1]
+    longest = 0
+    for s in order:
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    cost_t = cost.T.copy()
+    spread = np.zeros((k, k))
+    for y in range(k):
+        for w in range(k):
+            for a in range(k):
+                spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
+    tolerance = 1e-10 * np.abs(cost).max()
+    unary = np.empty((longest, k))
+    augmented = np.empty((longest, k))
+    best = np.empty((longest, k))
+    tables = np.empty((min(longest, len(table_row)), k, k))
+    slot_of_table = np.full(len(table_row), -1, np.intp)
+    slot = np.empty(longest, np.intp)
+    up = np.empty(longest, np.intp)
+    y_labels = np.empty(longest, np.intp)
+    w_labels = np.empty(longest, np.intp)
+    component = np.empty(longest, np.intp)
+    owner = np.empty(longest, np.intp)
+    items = np.empty(longest, np.intp)
+    start = np.empty(longest + 2, np.intp)
+    p = np.empty(k)
+    scratch = np.empty(k)
+    for s in order:
+        lo, hi = offsets[s], offsets[s + 1]
+        n = hi - lo
+        for i in range(n):
+            up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
+        first_gap = 0.0
+        for m in range(inner):
+            _gather(
+                lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+                theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
+                slot_of_table, unary, tables, slot,
+            )  # fmt: skip
+            lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
+            max_product_up(0, n, up, augmented, tables, slot, best)
+            value = max_product_down(0, n, up, tables, slot, best, y_labels)
+            for i in range(n):
+                for b in range(k):
+                    if r[lo + i, b] != 0.0:
+                        value -= r[lo + i, b] * augmented[i, b]
+                if up[i] >= 0:
+                    table = tables[slot[i]]
+                    for at in range(count[lo + i]):
+                        code = pair[lo + i, at]
+                        value -= mass[lo + i, at] * table[code // k, code % k]
+            if m == 0:
+                first_gap = value
+                gap[s] = value
+                given[s] = lost
+            if value <= tolerance * n or (m > 0 and value < 0.1 * first_gap):
+                break
+            if not _worst_in_support(
+                n, up, augmented, tables, slot, r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi],
+                best, w_labels,
+            ):  # fmt: skip
+                break
+            moved = False
+            for c in range(_components(n, up, y_labels, w_labels, component, owner, start, items)):
+                begin, end = start[c], start[c + 1]
+                most = _mass_to_move(
+                    lo, begin, end, items, up, y_labels, w_labels, component, owner, r, pair, mass, count
+                )  # fmt: skip
+                if most <= 0.0:
+                    continue
+                gain, norm = _lay_out(
+                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
+                    x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
+                    table_of, table_row, table_turn, change_node, change_edge,
+                )  # fmt: skip
+                curvature = rate[s] * norm
+                for at in range(begin, end):
+                    i = items[at]
+                    if component[i] >= 0:
+                        a, b = y_labels[i], w_labels[i]
+                        gain += augmented[i, a] - unary[i, a] - augmented[i, b] + unary[i, b]
+                        curvature += weight[lo + i] * spread[a, b] * inv_mu
+                step = 0.0
+                if gain > 0.0:
+                    step = most if gain >= most * curvature else gain / curvature
+                _apply(
+                    lo, begin, end, items, up, y_labels, w_labels, component, owner, x_indptr, x_indices,
+                    theta_node, f_indptr, f_indices, theta_edge, table_of, table_row, table_turn,
+                    change_node, change_edge, step * rate[s],
+                )  # fmt: skip
+                if step > 0.0:
+                    _move_mass(
+                        lo, begin, end, items, up, y_labels, w_labels, component, owner, step,
+                        r, pair, mass, count,
+                    )  # fmt: skip
+                    moved = True
+            if not moved:
+                break
+
+
+@kernel
+def truth_pairs(parent, labels, n_labels, pair, mass, count):
+    """Edge marginals that put all mass on ``labels``."""
+    for i in range(len(parent)):
+        count[i] = 0
+        if parent[i] >= 0:
+            pair[i, 0] = labels[i] * n_labels + labels[parent[i]]
+            mass[i, 0] = 1.0
+            count[i] = 1
+
+
+@kernel
+def repair_pairs(first, last, offsets, parent, r, pair, mass, count):
+    """Make r and the pairs of samples first .. last-1 exactly consistent.
+
+    Steps move masses with rounding, and dust is swept away on nodes and edges separately. Going up,
+    labels and pairs that lost their counterpart are dropped; going down, each edge is rescaled to
+    its parent's marginal.
+    """
+    k = r.shape[1]
+    total = np.empty(k)
+    for i in range(offsets[first], offsets[last]):
+        if parent[i] < 0:
+            continue
+        for a in range(k):
+            total[a] = 0.0
+        at = 0
+        while at < count[i]:
+            if r[i, pair[i, at] // k] == 0.0:
+                count[i] -= 1
+                pair[i, at] = pair[i, count[i]]
+                mass[i, at] = mass[i, count[i]]
+            else:
+                total[pair[i, at] % k] += mass[i, at]
+                at += 1
+        for a in range(k):
+            if total[a] == 0.0:
+                r[parent[i], a] = 0.0
+    for i in range(offsets[last] - 1, offsets[first] - 1, -1):
+        for a in range(k):
+            total[a] = 0.0
+        if parent[i] < 0:
+            whole = 0.0
+            for b in range(k):
+                whole += r[i, b]
+            for b in range(k):
+                r[i, b] /= whole
+            continue
+        for at in range(count[i]):
+            total[pair[i, at] % k] += mass[i, at]
+        for b in range(k):
+            r[i, b] = 0.0
+        at = 0
+        while at < count[i]:
+            above = r[parent[i], pair[i, at] % k]
+            if above == 0.0:
+                count[i] -= 1
+                pair[i, at] = pair[i, count[i]]
+                mass[i, at] = mass[i, count[i]]
+                continue
+            mass[i, at] *= above / total[pair[i, at] % k]
+            r[i, pair[i, at] // k] += mass[i, at]
+            at += 1
+
+
+@kernel
+def pair_sums(parent, table_of, share, pair, mass, count, out):
+    """Add share[i] times the edge marginals of every node to its table in out (T, k, k)."""
+    k = out.shape[1]
+    for i in range(len(parent)):
+        if parent[i] >= 0:
+            for at in range(count[i]):
+                out[table_of[i], pair[i, at] // k, pair[i, at] % k] += share[i] * mass[i, at]

@@ -1,0 +1,172 @@
+"""Joint distributions with given margins: the best one (exactly), or a smoothed one (Sinkhorn)."""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+
+_TINY = 1e-15  # mass that rounding leaves behind
+
+
+@kernel
+def transport(gain, supply, demand, plan):
+    """Fill plan (k, l) with margins supply (k,) and demand (l,), Σ gain·plan as large as possible.
+
+    Shortest augmenting paths with potentials, O((k + l)^2) each. Pairs with gain -inf are not used;
+    return the mass that could not be placed because of them (0 when every pair is allowed).
+    """
+    k, l = gain.shape
+    left = supply.copy()
+    need = demand.copy()
+    potential = np.zeros(k + l)
+    distance = np.empty(k + l)
+    previous = np.empty(k + l, np.intp)
+    done = np.empty(k + l, np.bool_)
+    plan[:] = 0.0
+    for a in range(l):
+        best = -np.inf
+        for b in range(k):
+            best = max(best, gain[b, a])
+        if best > -np.inf:
+            potential[k + a] = -best
+    # Each path empties a row, fills a column or cancels a pair; the limit is for safety only.
+    for _ in range(100 * (k + l)):
+        waiting = False
+        for b in range(k):
+            waiting = waiting or left[b] > _TINY
+            distance[b] = 0.0 if left[b] > _TINY else np.inf
+            previous[b] = -1
+        if not waiting:
+            break
+        distance[k:] = np.inf
+        done[:] = False
+        target = -1
+        while True:
+            node = -1
+            for x in range(k + l):
+                if not done[x] and distance[x] < np.inf and (
+                    node < 0 or distance[x] < distance[node]
+                ):
+                    node = x
+            if node < 0:
+                break
+            done[node] = True
+            if node >= k:
+                if need[node - k] > _TINY:
+                    target = node
+                    break
+                for b in range(k):
+                    if plan[b, node - k] > 0.0 and distance[node] < distance[b]:
+                        distance[b] = distance[node]
+                        previous[b] = node
+            else:
+                for a in range(l):
+                    if gain[node, a] > -np.inf and not done[k + a]:
+                        edge = potential[node] - potential[k + a] - gain[node, a]
+                        reached = distance[node] + max(edge, 0.0)
+                        if reached < distance[k + a]:
+                            distance[k + a] = reached
+                            previous[k + a] = node
+        if target < 0:
+            break
+        for x in range(k + l):
+            potential[x] += min(distance[x], distance[target])
+        amount = need[target - k]
+        x = target
+        while previous[x] >= 0:
+            if x < k:
+                amount = min(amount, plan[x, previous[x] - k])
+            x = previous[x]
+        amount = min(amount, left[x])
+        left[x] -= amount
+        need[target - k] -= amount
+        x = target
+        while previous[x] >= 0:
+            y = previous[x]
+            if x >= k:
+                plan[y, x - k] += amount
+            else:
+                plan[x, y - k] -= amount
+                if plan[x, y - k] < _TINY:
+                    plan[x, y - k] = 0.0
+            x = y
+    missing = 0.0
+    for b in range(k):
+        if left[b] > _TINY:
+            missing += left[b]
+    return missing
+
+
+@kernel
+def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
+    """Entropic transport, then rounded to the exact margins (Altschuler, Weed and Rigollet, 2017).
+
+    The temperature falls to the spread of the finite gains divided by ``sharpness``, ``n_steps``
+    scalings at each level. Pairs with gain -inf get no mass, so margins may stay short there.
+    """
+    k, l = gain.shape
+    low = np.inf
+    high = -np.inf
+    for b in range(k):
+        for a in range(l):
+            if gain[b, a] > -np.inf:
+                low = min(low, gain[b, a])
+                high = max(high, gain[b, a])
+    row = np.zeros(k)
+    column = np.zeros(l)
+    heat = high - low
+    coldest = heat / sharpness
+    while heat > 0.0:
+        for _ in range(n_steps):
+            for b in range(k):
+                row[b] = _fit(gain[b], column, heat, supply[b])
+            for a in range(l):
+                column[a] = _fit(gain[:, a], row, heat, demand[a])
+        if heat <= coldest:
+            break
+        heat = max(0.25 * heat, coldest)
+    for b in range(k):
+        for a in range(l):
+            total = gain[b, a] + row[b] + column[a]
+            if heat > 0.0:
+                plan[b, a] = np.exp(total / heat) if total > -np.inf else 0.0
+            else:
+                plan[b, a] = supply[b] * demand[a] if gain[b, a] > -np.inf else 0.0
+    for b in range(k):
+        _shrink(plan[b], supply[b])
+    for a in range(l):
+        _shrink(plan[:, a], demand[a])
+    missing = 0.0
+    for b in range(k):
+        row[b] = max(supply[b] - plan[b].sum(), 0.0)
+        missing += row[b]
+    for a in range(l):
+        column[a] = max(demand[a] - plan[:, a].sum(), 0.0)
+    if missing > 0.0:
+        for b in range(k):
+            for a in range(l):
+                if gain[b, a] > -np.inf:
+                    plan[b, a] += row[b] * column[a] / missing
+
+
+@kernel
+def _fit(gain, other, heat, mass):
+    """The potential at which Σ exp((gain + other + potential) / heat) = mass."""
+    if mass <= 0.0:
+        return -np.inf
+    top = -np.inf
+    for x in range(gain.shape[0]):
+        top = max(top, gain[x] + other[x])
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for x in range(gain.shape[0]):
+        total += np.exp((gain[x] + other[x] - top) / heat)
+    return heat * np.log(mass / total) - top
+
+
+@kernel
+def _shrink(part, mass):
+    total = part.sum()
+    if total > mass:
+        for x in range(part.shape[0]):
+            part[x] *= mass / total

@@ -1,0 +1,95 @@
+"""The outer problem, and what any point proves about it.
+
+    min over θ   (alpha/2)|θ|²  +  Σ_s share_s [ V(θ·Φ_s) − θ·Φ_s(y_s) ]
+
+V is the value of the game, or with the predictor held at the truth the structured hinge loss. For
+any θ and p, and for any q with θ(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)) / alpha,
+
+    primal(θ, p) = alpha/2 |θ|² + Σ_s share_s [ max_y (θ·Φ_s(y) + Σ_i w_i (L'p_i)(y_i)) − θ·Φ_s(y_s) ]
+    dual(q)      = Σ_s share_s Σ_i w_i min_a (L r_i)_a  −  alpha/2 |θ(q)|²
+
+bracket the optimum. No stopping rule without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from robustruct.constraints import Constraints
+from robustruct.features import Design, n_weights, scores
+from robustruct.game.game import Game, upper_bounds
+from robustruct.game.node_game import node_game
+from robustruct.inference import score_of
+from robustruct.scores import Scores
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""
+
+    design: Design
+    labels: np.ndarray
+    """(N,) intp, the truth, in the order of the batch."""
+    cost: np.ndarray
+    """(k, k) L[a, b], cost of predicting a when the adversary plays b."""
+    node_weight: np.ndarray
+    """(N,)"""
+    share: np.ndarray
+    """(S,) weight of each sample in the objective; sums to 1."""
+    alpha: float
+    constraints: Constraints
+    truth_is_predictor: bool = False
+    """True holds p at the truth: the structured SVM (for which L is given transposed)."""
+    n_jobs: int | None = 1
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.cost)
+
+    @property
+    def n_weights(self) -> int:
+        return n_weights(self.design, self.n_labels)
+
+    def scores(self, theta: np.ndarray) -> Scores:
+        plain = scores(self.design, theta, self.n_labels, self.n_jobs)
+        return self.constraints.apply(plain, self.design)
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """(N, k) indicators of the labels."""
+        indicators = np.zeros((len(self.labels), self.n_labels))
+        indicators[np.arange(len(self.labels)), self.labels] = 1.0
+        return indicators
+
+    @cached_property
+    def node_share(self) -> np.ndarray:
+        """(N,) the share of each node's sample."""
+        return np.repeat(self.share, np.diff(self.design.batch.node_offsets))
+
+    @cached_property
+    def untrained(self) -> float:
+        """The objective at θ = 0: what knowing nothing costs."""
+        if self.truth_is_predictor:
+            worst = self.cost.max(axis=1)[self.labels]
+        else:
+            worst = node_game(np.zeros(self.n_labels), self.cost).value
+        return float((self.node_share * self.node_weight * worst).sum())
+
+    def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
+        """Upper bound on the optimum from any weights and any predictor (N, k)."""
+        ψ = self.scores(theta)
+        upper = upper_bounds(Game(ψ, self.cost, self.node_weight), p, self.n_jobs)
+        regret = upper - score_of(ψ, self.labels)
+        return 0.5 * self.alpha * float(theta @ theta) + float(self.share @ regret)
+
+    def dual(self, theta_of_q: np.ndarray, r: np.ndarray) -> float:
+        """Lower bound on the optimum from feasible adversary marginals and the θ(q) they imply."""
+        if self.truth_is_predictor:
+            expected = (r * self.cost[self.labels]).sum(axis=1)
+        else:
+            expected = (r @ self.cost.T).min(axis=1)
+        gain = float((self.node_share * self.node_weight) @ expected)
+        return gain - 0.5 * self.alpha * float(theta_of_q @ theta_of_q)
