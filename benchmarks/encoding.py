@@ -2,9 +2,10 @@
 
 Run: python benchmarks/encoding.py --tokens 200000
 
-Uses the tokens of CoNLL-2000 from ROBUSTRUCT_DATA, or made-up ones, with 20 attributes each: as lists
-of strings, as dicts of strings, and as dicts of strings, bools and numbers. Prints one JSON line per
-form; ratio is the time of FeatureSpace.fit over that of Trainer.append, both the median of --repeat.
+Uses the tokens of CoNLL-2000 from ROBUSTRUCT_DATA, or made-up ones, with 20 attributes each: as
+lists of strings, as dicts of strings, and as dicts of strings, bools and numbers. Prints one JSON
+line per form; ratio is the time of FeatureSpace.fit over that of Trainer.append, both the median of
+--repeat runs.
 """
 
 from __future__ import annotations

@@ -85,7 +85,11 @@ def test_a_bare_string_is_one_attribute():
 
 
 def test_tuples_and_frozensets_inside_a_dict_are_lists_and_sets():
-    assert dict(attributes({"w": ("a", "b"), "v": frozenset("c")})) == {"w:a": 1, "w:b": 1, "v:c": 1}
+    assert dict(attributes({"w": ("a", "b"), "v": frozenset("c")})) == {
+        "w:a": 1,
+        "w:b": 1,
+        "v:c": 1,
+    }
 
 
 def test_repeated_attributes_add_up_and_zeros_are_dropped():
@@ -104,7 +108,9 @@ def test_sets_are_sorted_so_that_columns_do_not_depend_on_the_process():
 
 
 @pytest.mark.parametrize(
-    "sample", [[["a", "new"], ["new"]], [{"a": 1, "new": 2}, {"new": "x"}], [{"a"}, {"new"}]], ids=repr
+    "sample",
+    [[["a", "new"], ["new"]], [{"a": 1, "new": 2}, {"new": "x"}], [{"a"}, {"new"}]],
+    ids=repr,
 )
 def test_attributes_that_training_did_not_see_are_ignored(sample):
     space, _ = FeatureSpace.fit([[["a", "b"], {"c": "d"}]])
@@ -142,7 +148,9 @@ def test_a_bad_item_is_named(item, told, trained):
 
 
 @pytest.mark.parametrize("trained", [False, True])
-@pytest.mark.parametrize("bad", [[["a"], ["a", 1]], [["a"], [b"\xff"]], [["a"], [1.0, 2.0]]], ids=repr)
+@pytest.mark.parametrize(
+    "bad", [[["a"], ["a", 1]], [["a"], [b"\xff"]], [["a"], [1.0, 2.0]]], ids=repr
+)
 def test_a_bad_name_in_lists_of_strings_is_named(bad, trained):
     encode = FeatureSpace.fit([[["a"]]])[0].encode if trained else FeatureSpace.fit
     with pytest.raises(InvalidInputError, match="sample 1, node 1: the "):

@@ -35,7 +35,8 @@ def test_nodes_and_edges_keep_the_users_order_through_trees():
         _, design = FeatureSpace.fit(graphs)
         assert not design.batch.keeps_order
         np.testing.assert_array_equal(
-            design.batch.to_user(dense(design.nodes)), np.hstack([np.vstack(nodes), np.ones((9, 1))])
+            design.batch.to_user(dense(design.nodes)),
+            np.hstack([np.vstack(nodes), np.ones((9, 1))]),
         )
         np.testing.assert_array_equal(
             edge_rows(design), np.hstack([np.vstack(features), np.ones((6, 1))])
@@ -59,7 +60,9 @@ def test_a_plain_array_holds_one_node_samples(make):
 def test_dense_and_sparse_samples_share_numeric_columns():
     rows = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
     space, _ = FeatureSpace.fit([rows])
-    np.testing.assert_array_equal(dense(space.encode([sp.csc_array(rows)]).nodes), space.encode([rows]).nodes)
+    np.testing.assert_array_equal(
+        dense(space.encode([sp.csc_array(rows)]).nodes), space.encode([rows]).nodes
+    )
     space, _ = FeatureSpace.fit([sp.coo_array(rows)])
     np.testing.assert_array_equal(space.encode([rows]).nodes, [[1, 0, 2, 1], [0, 0, 3, 1]])
 
@@ -74,7 +77,11 @@ def test_sparse_input_with_repeated_entries_is_summed():
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, bool, ">f8"])
 def test_numbers_of_any_type_become_float64(dtype):
     rows = np.array([[1, 0], [1, 1]]).astype(dtype)
-    for sample in (rows, np.asfortranarray(rows)[::-1], sp.csr_matrix(rows.astype(dtype).astype("f4"))):
+    for sample in (
+        rows,
+        np.asfortranarray(rows)[::-1],
+        sp.csr_matrix(rows.astype(dtype).astype("f4")),
+    ):
         _, design = FeatureSpace.fit([sample])
         data = design.nodes.data if isinstance(design.nodes, SparseRows) else design.nodes
         assert data.dtype == np.float64
@@ -144,8 +151,8 @@ def test_the_state_survives_json_pickle_and_copies(samples, bias):
         ({"w": "a"}, "X is a dict"),
         (np.ones(3), r"X is an array of shape \(3,\)"),
         (np.ones((2, 3, 4)), r"X is an array of shape \(2, 3, 4\)"),
-        (np.array([["a", "b"]]), "X hold values of type <U1"),
-        (np.array([[1, None]], object), "X hold values of type object"),
+        (np.array([["a"], ["b"]]), "rows of X hold values of type <U1"),
+        (np.array([[1], [None]], object), "rows of X hold values of type object"),
         (np.array([[1.0], [np.nan]]), "sample 1, node 0: feature 0 is nan"),
         (sp.csr_matrix([[1.0], [np.inf]]), "sample 1, node 0: a feature is inf"),
         ([np.ones((1, 2)), np.empty((0, 2))], "sample 1 is empty"),
@@ -187,8 +194,14 @@ def chain(edge_features, n_nodes=3):
     [
         ([chain(np.ones((2, 1))), chain(None)], "sample 1 has no edge_features, but sample 0 has"),
         ([np.ones((2, 1)), chain(np.ones((2, 1)))], "sample 0 has no edge_features, but sample 1"),
-        ([chain(np.ones((2, 1))), chain(np.ones((2, 2)))], "sample 1: edge features have 2 columns"),
-        ([chain(np.ones((2, 1))), chain([["a"], []])], "sample 1: edge features are dicts or lists"),
+        (
+            [chain(np.ones((2, 1))), chain(np.ones((2, 2)))],
+            "sample 1: edge features have 2 columns",
+        ),
+        (
+            [chain(np.ones((2, 1))), chain([["a"], []])],
+            "sample 1: edge features are dicts or lists",
+        ),
         ([chain([["a"], [None]])], "sample 0, edge 1: the attribute name None"),
         ([chain([["a"], {"b": np.nan}])], "sample 0, edge 1: a feature is nan"),
         ([chain([[1.0], [np.nan]])], "sample 0, edge 1: feature 0 is nan"),
@@ -216,15 +229,17 @@ def test_encoding_refuses_what_training_did_not_have():
     with_edges, _ = FeatureSpace.fit([chain(np.ones((2, 1)))])
     with pytest.raises(InvalidInputError, match="have 3 columns; expected 2"):
         numeric.encode([np.ones((2, 3))])
-    with pytest.raises(InvalidInputError, match="X have 3 columns; expected 2"):
+    with pytest.raises(InvalidInputError, match="rows of X have 3 columns; expected 2"):
         numeric.encode(np.ones((2, 3)))
-    with pytest.raises(InvalidInputError, match="sample 0: node features are dicts .* numeric"):
+    with pytest.raises(InvalidInputError, match=r"sample 0: node features are dicts .* numeric"):
         numeric.encode([[["a"]]])
-    with pytest.raises(InvalidInputError, match="sample 0: node features are a dense .* strings"):
+    with pytest.raises(InvalidInputError, match=r"sample 0: node features are a dense .* strings"):
         words.encode([np.ones((1, 1))])
-    with pytest.raises(InvalidInputError, match="X are a dense array"):
-        words.encode(np.ones((1, 1)))
-    with pytest.raises(InvalidInputError, match="trained without any"):
+    with pytest.raises(InvalidInputError, match="rows of X are a dense array"):
+        words.encode(np.ones((2, 1)))
+    with pytest.raises(
+        InvalidInputError, match=r"sample 0 has edge features, .* trained without any"
+    ):
         numeric.encode([Graph.chain(np.ones((2, 2)), np.ones((1, 1)))])
     with pytest.raises(InvalidInputError, match="sample 1 has no edge features"):
         with_edges.encode([np.ones((1, 1)), np.ones((2, 1))])
@@ -244,3 +259,9 @@ def test_the_users_arrays_are_neither_changed_nor_shared():
     _, design = FeatureSpace.fit([rows])
     design.nodes[:] = 9.0
     assert (rows == 1.0).all()
+
+
+def test_an_array_of_objects_is_a_list_of_samples():
+    samples = np.empty(2, object)
+    samples[:] = [np.ones((2, 1)), np.zeros((3, 1))]
+    assert FeatureSpace.fit(samples)[1].batch.node_offsets.tolist() == [0, 2, 5]

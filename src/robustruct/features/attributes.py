@@ -1,7 +1,7 @@
 """Attributes of nodes (or edges): dicts, lists of strings and strings, as columns and values.
 
-The conventions are those of python-crfsuite: ``{"w": "a"}`` is the attribute ``w:a`` with value 1,
-``{"w": 2.5}`` the attribute ``w`` with value 2.5, True and False are 1 and 0, a nested dict, list or
+The conventions are those of python-crfsuite: ``{"w": "a"}`` is the attribute ``w:a`` of value 1,
+``{"w": 2.5}`` the attribute ``w`` of value 2.5, True and False are 1 and 0, a nested dict, list or
 set prefixes its attributes with its key, and a list of strings holds attributes of value 1. A bare
 string is one attribute (python-crfsuite takes each of its letters for one).
 """
@@ -192,7 +192,9 @@ def _text(name: Any) -> str:
             return name.decode()
         except UnicodeDecodeError:
             raise InvalidInputError(f"the bytes {name!r} are not UTF-8; use strings.") from None
-    raise InvalidInputError(f"the attribute name {name!r} is {_described(name)}; expected a string.")
+    raise InvalidInputError(
+        f"the attribute name {name!r} is {_described(name)}; expected a string."
+    )
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,7 +1,7 @@
 """What the columns of a feature matrix mean, and how the samples' features become its rows.
 
-Features come in blocks, one per sample: a dense array, a sparse matrix, or a list of attributes. All
-blocks of a data set are of one kind; dense and sparse blocks share numeric columns.
+Features come in blocks, one per sample: a dense array, a sparse matrix, or a list of attributes.
+All blocks of a data set are of one kind; dense and sparse blocks share numeric columns.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Blocks:
 
     def name(self, part: int) -> str:
         if len(self.parts) < len(self.offsets) - 1:
-            return "X"
+            return "the rows of X"
         return f"sample {part}: {self.item} features"
 
     def row_name(self, row: int) -> str:
@@ -116,7 +116,7 @@ def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Colu
 def encode_rows(
     columns: Columns, blocks: Blocks, order: np.ndarray, constant: bool
 ) -> FeatureMatrix:
-    """Rows ``order`` of the blocks in the given columns; with ``constant`` a last column of ones."""
+    """Rows ``order`` of the blocks; with ``constant`` there is a last column of ones."""
     kind = common_kind(blocks)
     if isinstance(columns, AttributeColumns) != (kind == ATTRIBUTES):
         wanted = "numeric columns" if isinstance(columns, NumericColumns) else ATTRIBUTES
@@ -144,8 +144,8 @@ def common_kind(blocks: Blocks) -> str:
         other = _kind(part, blocks.name(number))
         if other != kind:
             raise InvalidInputError(
-                f"{blocks.name(number)} are {other}, but those of sample {filled[0][0]} are {kind}; "
-                "use one kind for the whole data set."
+                f"{blocks.name(number)} are {other}, but those of sample {filled[0][0]} are "
+                f"{kind}; use one kind for the whole data set."
             )
     return kind
 
@@ -157,8 +157,8 @@ def _kind(part: Any, name: str) -> str:
         return DENSE
     if not isinstance(part, list | tuple):
         raise InvalidInputError(
-            f"{name} are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or a "
-            f"list with one dict or list of strings per {'edge' if 'edge' in name else 'node'}."
+            f"{name} are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or "
+            "a list with one dict or list of strings each."
         )
     for item in part:
         if isinstance(item, Mapping | str | bytes | set | frozenset):
@@ -177,11 +177,10 @@ def _attribute_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
     )
 
 
-def _checked_block(part: Any, name: str) -> np.ndarray | sp.csr_array:
+def _checked_block(part: Any, name: str) -> Any:
     """A dense or sparse block with two dimensions and real numbers."""
-    if sp.issparse(part):
-        block = part.tocsr() if part.ndim == 2 else part
-    else:
+    block = part
+    if not sp.issparse(part):
         try:
             block = np.asarray(part)
         except ValueError as error:
@@ -196,7 +195,7 @@ def _checked_block(part: Any, name: str) -> np.ndarray | sp.csr_array:
             f"{name} hold values of type {block.dtype}; expected real numbers. Give text as dicts "
             "or lists of strings."
         )
-    return block
+    return block.tocsr() if sp.issparse(part) else block
 
 
 def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.features.matrix import label_sums, product, transposed_product
+from robustruct.features.matrix import for_kernels, label_sums, product, transposed_product
 from robustruct.features.space import Design, FeatureSpace
 from robustruct.kernels.linear import table_label_sums, table_sums
 from robustruct.scores import Scores
@@ -33,7 +33,7 @@ def split_weights(
 def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None = -1) -> Scores:
     """What each label and each pair of labels is worth under θ."""
     k = n_labels
-    theta = np.require(theta, np.float64, "CW")
+    theta = for_kernels(theta)
     node_weights, edge_weights = split_weights(design, theta, k)
     unary = product(design.nodes, node_weights, n_jobs)
     rows = product(design.edges, edge_weights.reshape(-1, k * k), n_jobs).reshape(-1, k, k)
@@ -50,15 +50,15 @@ def adjoint(
 ) -> np.ndarray:
     """The θ-shaped vector Φ' (r, q), so that <scores(θ), (r, q)> = <θ, adjoint(r, q)>.
 
-    ``node_values`` r (N, k) in the order of the batch; ``table_values`` q (T, k, k), summed over the
-    edges of each table (see ``sum_over_tables``).
+    ``node_values`` r (N, k) in the order of the batch; ``table_values`` q (T, k, k), summed over
+    the edges of each table (see ``sum_over_tables``).
     """
     k = node_values.shape[1]
-    node_values = np.require(node_values, np.float64, "CW")
+    node_values = for_kernels(node_values)
     theta = np.empty(n_weights(design, k))
     node_block, edge_block = split_weights(design, theta, k)
-    node_block[:] = transposed_product(design.nodes, node_values, n_jobs)
-    edge_block[:] = _edge_adjoint(design, table_values, n_jobs)
+    transposed_product(design.nodes, node_values, node_block, n_jobs)
+    _edge_adjoint(design, table_values, edge_block, n_jobs)
     return theta
 
 
@@ -66,8 +66,7 @@ def sum_over_tables(design: Design, edge_values: np.ndarray) -> np.ndarray:
     """(T, k, k) sums of values (N, k, k) [child, parent] over the edges that share a table."""
     k = edge_values.shape[1]
     total = np.zeros((design.n_tables, k, k))
-    values = np.require(edge_values, np.float64, "CW")
-    table_sums(design.batch.parent, design.table_of, values, total)
+    table_sums(design.batch.parent, design.table_of, for_kernels(edge_values), total)
     return total
 
 
@@ -79,7 +78,7 @@ def labelling_features(
     ``labels`` (N,) in the order of the batch; ``sample_weight`` (S,), ones by default.
     """
     batch, k = design.batch, n_labels
-    labels = np.require(labels, np.intp, "CW")
+    labels = for_kernels(labels, np.intp)
     weight = np.ones(batch.n_nodes)
     if sample_weight is not None:
         weight = np.repeat(np.asarray(sample_weight, float), np.diff(batch.node_offsets))
@@ -87,23 +86,25 @@ def labelling_features(
     table_label_sums(batch.parent, design.table_of, labels, weight, pairs)
     theta = np.empty(n_weights(design, k))
     node_block, edge_block = split_weights(design, theta, k)
-    node_block[:] = label_sums(design.nodes, labels, weight, k)
-    edge_block[:] = _edge_adjoint(design, pairs)
+    label_sums(design.nodes, labels, weight, node_block)
+    _edge_adjoint(design, pairs, edge_block)
     return theta
 
 
-def _edge_adjoint(design: Design, values: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
-    """(d_e, k, k) from values per table (T, k, k) [child, parent]."""
+def _edge_adjoint(
+    design: Design, values: np.ndarray, out: np.ndarray, n_jobs: int | None = -1
+) -> None:
+    """Write into out (d_e, k, k) what values per table (T, k, k) [child, parent] amount to."""
     k = values.shape[1]
     if _one_table_per_row(design):
-        rows = np.require(values, np.float64, "CW")
+        rows = for_kernels(values)
     else:
         rows = np.zeros((design.edges.shape[0], k, k))
         turned = design.table_turned
         # Each row has at most one table of either orientation: no index repeats within a line.
         rows[design.table_row[~turned]] += values[~turned]
         rows[design.table_row[turned]] += values[turned].transpose(0, 2, 1)
-    return transposed_product(design.edges, rows.reshape(-1, k * k), n_jobs).reshape(-1, k, k)
+    transposed_product(design.edges, rows.reshape(-1, k * k), out.reshape(-1, k * k), n_jobs)
 
 
 def _one_table_per_row(design: Design) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.kernels.linear import assemble_rows, sparse_label_sums, sparse_product
+from robustruct.kernels.linear import (
+    assemble_rows,
+    sparse_label_sums,
+    sparse_product,
+    sparse_transposed_product,
+)
 from robustruct.parallel import over_samples
 
 
@@ -52,15 +57,11 @@ class SparseRows:
         return cls(new_indptr, new_indices[:nnz], new_data[:nnz], (n, width))
 
     @cached_property
-    def transposed(self) -> SparseRows:
-        """The columns as rows, so that sums over samples are threaded and in a fixed order."""
-        columns = self.to_scipy().tocsc()
-        return SparseRows(
-            columns.indptr.astype(np.intp),
-            columns.indices.astype(np.int32, copy=False),
-            columns.data,
-            self.shape[::-1],
-        )
+    def column_offsets(self) -> np.ndarray:
+        """(d+1,) how many entries the columns before each one hold."""
+        offsets = np.zeros(self.shape[1] + 1, np.intp)
+        np.cumsum(np.bincount(self.indices, minlength=self.shape[1]), out=offsets[1:])
+        return offsets
 
     def to_scipy(self) -> sp.csr_array:
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
@@ -69,37 +70,58 @@ class SparseRows:
 FeatureMatrix: TypeAlias = np.ndarray | SparseRows
 
 
+def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
+    """``values`` with the type and layout that the kernels are compiled for."""
+    return np.require(values, dtype, ["C", "W"])
+
+
 def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """matrix @ weights for weights (d, m)."""
     if isinstance(matrix, np.ndarray):
         return np.dot(matrix, weights)
     out = np.empty((matrix.shape[0], weights.shape[1]))
-    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
-    # Ranges of rows with equally many entries; a thread pays off from about 100,000 products.
+    entries = matrix.indptr, matrix.indices, matrix.data
     over_samples(
-        lambda first, last: sparse_product(first, last, indptr, indices, data, weights, out),
-        indptr,
-        n_jobs if len(data) * weights.shape[1] > 100_000 else 1,
+        lambda first, last: sparse_product(first, last, *entries, weights, out),
+        matrix.indptr,
+        _worthwhile(n_jobs, matrix, weights),
     )
     return out
 
 
-def transposed_product(matrix: FeatureMatrix, values: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
-    """matrix.T @ values for values (n, m)."""
+def transposed_product(
+    matrix: FeatureMatrix, values: np.ndarray, out: np.ndarray, n_jobs: int | None = -1
+) -> None:
+    """Write matrix.T @ values into out (d, m), for values (n, m)."""
     if isinstance(matrix, np.ndarray):
-        return np.dot(matrix.T, values)
-    return product(matrix.transposed, values, n_jobs)
+        np.dot(matrix.T, values, out=out)
+        return
+    out[:] = 0.0
+    entries = matrix.indptr, matrix.indices, matrix.data
+    # Each thread owns a range of columns, so that sums do not depend on the number of threads.
+    over_samples(
+        lambda first, last: sparse_transposed_product(first, last, *entries, values, out),
+        matrix.column_offsets,
+        _worthwhile(n_jobs, matrix, values),
+    )
 
 
-def label_sums(matrix: FeatureMatrix, labels: np.ndarray, weight: np.ndarray, k: int) -> np.ndarray:
-    """(d, k): column y holds the weighted sum of the rows labelled y."""
+def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:
+    """``n_jobs``, or 1 for products that take less time than starting a thread."""
+    return n_jobs if len(matrix.data) * factor.shape[1] > 100_000 else 1
+
+
+def label_sums(
+    matrix: FeatureMatrix, labels: np.ndarray, weight: np.ndarray, out: np.ndarray
+) -> None:
+    """Write into column y of out (d, k) the weighted sum of the rows labelled y."""
     if isinstance(matrix, np.ndarray):
-        indicators = np.zeros((len(labels), k))
+        indicators = np.zeros((len(labels), out.shape[1]))
         indicators[np.arange(len(labels)), labels] = weight
-        return np.dot(matrix.T, indicators)
-    out = np.zeros((matrix.shape[1], k))
+        np.dot(matrix.T, indicators, out=out)
+        return
+    out[:] = 0.0
     sparse_label_sums(matrix.indptr, matrix.indices, matrix.data, labels, weight, out)
-    return out
 
 
 def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
@@ -116,7 +138,8 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
     ordered.sort_indices()
     indptr, columns, data = matrix.indptr.tolist(), ordered.indices, ordered.data
     known: dict[bytes, int] = {}
-    row_of, first = np.empty(n, np.intp), []
+    row_of = np.empty(n, np.intp)
+    first: list[int] = []
     for i in range(n):
         span = slice(indptr[i], indptr[i + 1])
         key = columns[span].tobytes() + data[span].tobytes()

@@ -30,7 +30,7 @@ class Design:
     edges: FeatureMatrix
     """(R, d_e) the different rows of edge features, at least one; the last column is 1."""
     table_of: np.ndarray
-    """(N,) intp, the table of the edge from each node to its parent; 0 at roots, where it is unused."""
+    """(N,) intp, the table of the edge from each node to its parent; 0, unused, at roots."""
     table_row: np.ndarray
     """(T,) intp, the row of ``edges`` that scores each table."""
     table_turned: np.ndarray
@@ -91,11 +91,12 @@ class FeatureSpace:
         if edge_blocks is not None:
             if self.edge_columns is None:
                 raise InvalidInputError(
-                    "edge features were given, but the model was trained without any; leave them out."
+                    f"sample {edge_blocks.filled()[0][0]} has edge features, but the model was "
+                    "trained without any; leave them out."
                 )
             edge_rows = encode_rows(self.edge_columns, edge_blocks, np.arange(batch.n_edges), True)
         elif self.edge_columns is not None and batch.n_edges:
-            sample = int(np.diff(batch.edge_offsets).argmax())
+            sample = int((np.diff(batch.edge_offsets) > 0).argmax())
             raise InvalidInputError(
                 f"sample {sample} has no edge features, but the model was trained with them; pass "
                 "Graph(node_features, edges, edge_features)."
@@ -136,7 +137,10 @@ class FeatureSpace:
 
 def _taken_apart(samples: Any) -> tuple[Batch, Blocks, Blocks | None]:
     """Structure, node features and edge features (None: there are none) of samples of any form."""
-    if sp.issparse(samples) or (hasattr(samples, "__array__") and not _is_list_of_objects(samples)):
+    if hasattr(samples, "__array__"):
+        array = np.asarray(samples)
+        samples = list(array) if array.ndim == 1 and array.dtype == object else array
+    if sp.issparse(samples) or isinstance(samples, np.ndarray):
         return _taken_apart_rows(samples)
     if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
         raise InvalidInputError(
@@ -157,13 +161,12 @@ def _taken_apart(samples: Any) -> tuple[Batch, Blocks, Blocks | None]:
 
 def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
     """A 2-D array: each row is a sample of one node."""
-    shape = np.shape(rows) if not sp.issparse(rows) else rows.shape
-    if len(shape) != 2:
+    if rows.ndim != 2:
         raise InvalidInputError(
-            f"X is an array of shape {shape}; expected a list of samples, or two dimensions with one "
-            "sample of one node per row. Chains of equal length: pass list(X)."
+            f"X is an array of shape {rows.shape}; expected a list of samples, or two dimensions "
+            "with one sample of one node per row. Chains of equal length: pass list(X)."
         )
-    n = shape[0]
+    n = rows.shape[0]
     if n == 0:
         raise InvalidInputError("X is empty; give at least one sample.")
     none = np.full(n, -1, np.intp)
@@ -178,15 +181,13 @@ def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
     return batch, Blocks([rows], batch.node_offsets, "node"), None
 
 
-def _is_list_of_objects(samples: Any) -> bool:
-    return getattr(samples, "dtype", None) == object and samples.ndim == 1
-
-
 def _checked_chain(sample: Any, s: int) -> Any:
-    if not (sp.issparse(sample) or hasattr(sample, "__array__") or isinstance(sample, list | tuple)):
+    if not (
+        sp.issparse(sample) or hasattr(sample, "__array__") or isinstance(sample, list | tuple)
+    ):
         raise InvalidInputError(
-            f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse matrix, a "
-            "list with one dict or list of strings per node, or a Graph."
+            f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse "
+            "matrix, a list with one dict or list of strings per node, or a Graph."
         )
     if getattr(sample, "ndim", 2) != 2:
         raise InvalidInputError(
@@ -210,9 +211,7 @@ def _edge_blocks(samples: list[Any], batch: Batch) -> Blocks | None:
                 f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
                 "samples or to none."
             )
-    return Blocks(
-        [[] if part is None else part for part in parts], batch.edge_offsets, "edge"
-    )
+    return Blocks([[] if part is None else part for part in parts], batch.edge_offsets, "edge")
 
 
 def _design(
@@ -220,8 +219,9 @@ def _design(
 ) -> Design:
     """Find the edges that can share a table: those with equal features and equal orientation."""
     if edge_rows is None or batch.n_edges == 0:
-        edges: FeatureMatrix = np.zeros((1, n_edge_features))
-        edges[:, -1] = 1.0
+        constant = np.zeros((1, n_edge_features))
+        constant[0, -1] = 1.0
+        edges: FeatureMatrix = constant
         row_of = np.zeros(batch.n_edges, np.intp)
     else:
         edges, row_of = distinct_rows(edge_rows)

@@ -13,6 +13,7 @@ from robustruct.game.game import Game, Play, Status
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
+from robustruct.kernels.max_product import max_product
 from robustruct.scores import Scores
 
 
@@ -176,8 +177,13 @@ def _checked_game(
 ) -> Game:
     if not len(unary):
         raise InvalidInputError("no game given; unary is an empty list.")
+    for field, items in (("edges", edges), ("pairwise", pairwise), ("node_weight", node_weight)):
+        if items is not None and len(items) != len(unary):
+            raise InvalidInputError(
+                f"{field} has {len(items)} items but unary has {len(unary)}; give one per game."
+            )
     costs = _numbers(cost, "cost")
-    k = len(costs)
+    k = costs.shape[0] if costs.ndim else 0
     if costs.shape != (k, k) or k == 0 or not np.isfinite(costs).all():
         raise InvalidInputError(
             f"cost has shape {costs.shape}; it must be a square matrix of finite numbers."
@@ -211,7 +217,24 @@ def _checked_game(
         weights.append(w)
     batch = Batch.build(structures)
     scores = Scores.from_user(batch, np.concatenate(nodes), np.concatenate(tables))
+    _check_some_labelling_is_allowed(scores)
     return Game(scores, costs, np.ascontiguousarray(batch.from_user(np.concatenate(weights))))
+
+
+def _check_some_labelling_is_allowed(scores: Scores) -> None:
+    if np.isfinite(scores.unary).all() and np.isfinite(scores.tables).all():
+        return
+    b = scores.batch
+    value, labels = np.empty(b.n_samples), np.empty(b.n_nodes, np.intp)
+    max_product(
+        0, b.n_samples, b.node_offsets, b.parent, scores.unary, scores.tables, scores.table_of,
+        np.empty_like(scores.unary), labels, value,
+    )  # fmt: skip
+    if (value == -np.inf).any():
+        raise InvalidInputError(
+            f"game {int(value.argmin())}: every labelling is forbidden by scores of -inf; allow at "
+            "least one."
+        )
 
 
 def _numbers(values: Any, field: str) -> np.ndarray:

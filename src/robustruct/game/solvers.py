@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from robustruct.errors import InvalidInputError
+from robustruct.game.dual_decomposition import DualDecomposition
+from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
 from robustruct.game.solver import GameSolver
 
 _CLASSES: list[type[GameSolver]] = [
+    InteriorPoint,
+    DualDecomposition,
     LinearProgram,
 ]
 

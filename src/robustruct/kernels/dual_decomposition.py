@@ -11,16 +11,18 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.max_product import max_product_up
-from robustruct.kernels.node_game import node_equilibrium, node_scratch
+from robustruct.kernels.node_game import ANY, node_equilibrium, node_scratch
 from robustruct.kernels.transport import sinkhorn, transport
 
 
 @kernel
-def start_messages(first, last, offsets, parent, unary, augmented, tables, table_of, worst, alive, u):
+def start_messages(
+    first, last, offsets, parent, unary, augmented, tables, table_of, worst, alive, u
+):  # fmt: skip
     """u := max-product messages of the augmented scores, so that g(u) <= the bound of that p.
 
-    alive (N, k) bool, out: labels in a labelling whose plain score is within -worst[s] of the best.
-    No other label is ever played, and none beside -inf would be if the messages were optimal.
+    alive (N, k) bool, out: labels of some labelling whose regret is at least worst[s] <= 0. No other
+    label is ever played, as even the largest cost would not make up for it.
     """
     k = unary.shape[1]
     best = np.empty_like(unary)
@@ -31,7 +33,9 @@ def start_messages(first, last, offsets, parent, unary, augmented, tables, table
         for i in range(hi - 1, lo - 1, -1):
             above = parent[i]
             if above < 0:
-                top = best[i].max()
+                top = -np.inf
+                for b in range(k):
+                    top = max(top, best[i, b])
                 for b in range(k):
                     regret[i, b] = best[i, b] - top
             else:
@@ -62,25 +66,42 @@ def start_messages(first, last, offsets, parent, unary, augmented, tables, table
 
 
 @kernel
-def descend(
-    first, last, offsets, parent, unary, tables, table_of, form, weight, metric, alive, active,
-    n_steps, step, target, u, direction, p, r, r_sum, p_sum, mass, p_best, g_best, g_now,
-):  # fmt: skip
-    """``n_steps`` deflected subgradient steps on u for the active samples.
+def message_sizes(first, last, offsets, parent, weight, size):
+    """size (N,), out: how far a message may sensibly move, from the weights of the nodes nearby."""
+    for s in range(first, last):
+        lo, hi = offsets[s], offsets[s + 1]
+        for i in range(lo, hi):
+            size[i] = weight[i]
+        for i in range(lo, hi):
+            if parent[i] >= 0:
+                size[parent[i]] = max(size[parent[i]], 0.5 * size[i])
+        for i in range(hi - 1, lo - 1, -1):
+            if parent[i] >= 0:
+                size[i] = max(size[i], 0.5 * size[parent[i]])
 
-    metric (N,): size of a natural change of each message. step (S,): factor of Polyak's step towards
-    target (S,). r_sum, p_sum (N, k) and mass (S,) gather averages weighted by the step lengths;
-    p_best the predictor at the least g seen, g_best (S,).
+
+@kernel
+def descend(
+    first, last, offsets, parent, unary, tables, table_of, form, weight, size, alive, active,
+    n_steps, polyak, step, target, u, p, r, p_sum, r_sum, mass, p_best, g_best,
+):  # fmt: skip
+    """``n_steps`` subgradient steps on u for the active samples.
+
+    polyak: the length is step[s] (g - target[s]) / |slope|^2, otherwise step[s] / |slope|. p_sum, r_sum
+    (N, k) and mass (S,) gather averages weighted by the lengths; p_best (N, k) is the predictor at the
+    least g seen so far, g_best (S,).
     """
     kind, place, order, unit, offset, cost = form
-    k = unary.shape[1]
+    n_nodes, k = unary.shape
     scratch = node_scratch(k)
-    rows = np.zeros((unary.shape[0] if kind == 3 else 1, k), np.bool_)
-    columns = np.zeros((rows.shape[0], k), np.bool_)
-    total = np.empty_like(unary)
-    arg = np.empty((unary.shape[0], k), np.intp)
+    # Supports of the last equilibrium, node by node; only a simplex would use them.
+    n_kept = n_nodes if kind == ANY else 1
+    rows = np.zeros((n_kept, k), np.bool_)
+    columns = np.zeros((n_kept, k), np.bool_)
+    total = np.empty((n_nodes, k))
+    slope = np.empty((n_nodes, k))
+    guess = np.empty((n_nodes, k), np.intp)
     line = np.empty(k)
-    slope = np.empty(k)
     for s in range(first, last):
         if not active[s]:
             continue
@@ -89,88 +110,67 @@ def descend(
             for i in range(lo, hi):
                 for b in range(k):
                     total[i, b] = unary[i, b]
+            for i in range(lo, hi):
+                if parent[i] >= 0:
+                    for a in range(k):
+                        total[parent[i], a] += u[i, a]
             g = 0.0
             for i in range(lo, hi):
                 above = parent[i]
-                if above >= 0:
-                    for a in range(k):
-                        total[above, a] += u[i, a]
-            for i in range(lo, hi):
-                above = parent[i]
                 for b in range(k):
-                    if not alive[i, b]:
-                        line[b] = -np.inf
-                        continue
-                    line[b] = total[i, b]
-                    if above >= 0:
-                        table = tables[table_of[i]]
+                    line[b] = total[i, b] if alive[i, b] else -np.inf
+                    if above >= 0 and alive[i, b]:
+                        row = tables[table_of[i], b]
                         best = -np.inf
                         choice = 0
                         for a in range(k):
-                            if alive[above, a] and table[b, a] - u[i, a] > best:
-                                best = table[b, a] - u[i, a]
+                            if alive[above, a] and row[a] - u[i, a] > best:
+                                best = row[a] - u[i, a]
                                 choice = a
                         line[b] += best
-                        arg[i, b] = choice
-                at = i if kind == 3 else 0
+                        guess[i, b] = choice
+                at = i if kind == ANY else 0
                 g += node_equilibrium(
                     kind, place, order, unit, offset, cost, weight[i], line, p[i], r[i],
                     rows[at], columns[at], scratch,
                 )  # fmt: skip
-            g_now[s] = g
             if g < g_best[s]:
                 g_best[s] = g
                 for i in range(lo, hi):
                     for b in range(k):
                         p_best[i, b] = p[i, b]
-            # slope_i = r_parent - what i expects of its parent; the direction is bent so that it
-            # never turns against the last one, which would zigzag across a kink.
-            along = 0.0
-            old = 0.0
-            for i in range(lo, hi):
-                above = parent[i]
-                if above >= 0:
-                    h = metric[i] * metric[i]
-                    for a in range(k):
-                        slope[a] = r[above, a]
-                    for b in range(k):
-                        if r[i, b] > 0.0:
-                            slope[arg[i, b]] -= r[i, b]
-                    for a in range(k):
-                        along += h * slope[a] * direction[i, a]
-                        old += h * direction[i, a] * direction[i, a]
-            bend = 0.0
+            # The slope is what the parent plays minus what its child takes it to play.
             norm = 0.0
             for i in range(lo, hi):
                 above = parent[i]
                 if above >= 0:
-                    h = metric[i] * metric[i]
                     for a in range(k):
-                        direction[i, a] = bend * direction[i, a] + r[above, a]
+                        slope[i, a] = r[above, a]
                     for b in range(k):
                         if r[i, b] > 0.0:
-                            direction[i, arg[i, b]] -= r[i, b]
+                            slope[i, guess[i, b]] -= r[i, b]
                     for a in range(k):
-                        norm += h * direction[i, a] * direction[i, a]
+                        norm += (size[i] * slope[i, a]) ** 2
             length = 0.0
             if norm > 0.0:
-                length = step[s] * max(g - target[s], 0.0) / norm
-            share = length if length > 0.0 else 1e-300
-            mass[s] += share
-            for i in range(lo, hi):
-                h = length * metric[i] * metric[i]
-                for a in range(k):
-                    u[i, a] -= h * direction[i, a]
-                    r_sum[i, a] += share * r[i, a]
-                    p_sum[i, a] += share * p[i, a]
-            if norm == 0.0:
-                # All nodes agree: r is optimal and nothing else needs averaging.
+                wanted = max(g - target[s], 0.0) / norm if polyak else 1.0 / np.sqrt(norm)
+                length = step[s] * wanted if wanted < np.inf else 0.0
+            if length == 0.0:
+                # All nodes agree, or the target is reached: this r needs no averaging.
                 mass[s] = 1.0
                 for i in range(lo, hi):
                     for a in range(k):
-                        r_sum[i, a] = r[i, a]
                         p_sum[i, a] = p[i, a]
+                        r_sum[i, a] = r[i, a]
                 break
+            mass[s] += length
+            for i in range(lo, hi):
+                for a in range(k):
+                    p_sum[i, a] += length * p[i, a]
+                    r_sum[i, a] += length * r[i, a]
+                if parent[i] >= 0:
+                    for a in range(k):
+                        u[i, a] -= length * size[i] ** 2 * slope[i, a]
 
 
 @kernel

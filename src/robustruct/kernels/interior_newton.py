@@ -262,7 +262,8 @@ def swap_symmetric(n, i, j, a):
 def solve_newton(n, point, loss, newton, target, plain):
     """Direction for the complementarity targets ρ = target - product - (last Δ∘Δ, held in dz, ds).
 
-    With ``plain`` the last term is left out. Refined until Σ_b x(b, a) = r_parent(a) will hold.
+    With ``plain`` the last term is left out. Refined until Σ_b x(b, a) = r_parent(a) will hold;
+    returns how far it will not, relative to r.
     """
     for j in range(n):
         for b in range(point.count[j]):
@@ -273,7 +274,7 @@ def solve_newton(n, point, loss, newton, target, plain):
     for j in range(n - 1, -1, -1):
         worst = max(worst, edge_direction(j, point, newton, False))
     for _ in range(3):
-        if worst < 1e-4:
+        if worst < 1e-10:
             break
         last = worst
         for j in range(n):
@@ -289,6 +290,7 @@ def solve_newton(n, point, loss, newton, target, plain):
     for j in range(n):
         if point.weight[j] > 0.0:
             node_direction(j, point, loss, newton)
+    return worst
 
 
 @kernel

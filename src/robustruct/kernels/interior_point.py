@@ -3,16 +3,15 @@
 import numpy as np
 
 from robustruct.kernels._jit import kernel
-from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.kernels.interior_newton import factorise, longest_steps, new_newton, solve_newton
 from robustruct.kernels.interior_start import new_point, parent_count, reduce_game, start_point
-from robustruct.kernels.max_product import max_product_up
+from robustruct.kernels.max_product import max_product_down, max_product_up
 
 
 @kernel
 def interior_point(
     first, last, offsets, parent, unary, tables, table_of, cost, weight,
-    allowed, max_iter, p, r, q, n_iter, exhausted, trace,
+    allowed, max_iter, p, r, q, n_iter, exhausted,
 ):  # fmt: skip
     """Play samples first .. last-1 until their gap is at most ``allowed`` (S,).
 
@@ -25,7 +24,7 @@ def interior_point(
         largest = max(largest, offsets[s + 1] - offsets[s])
     point, newton = new_point(largest, k), new_newton(largest, k)
     best, other = np.empty_like(unary), np.empty_like(unary)
-    c = np.empty((largest, k))
+    scratch = np.empty((largest, k))
     spread = cost.max() - cost.min()
     loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
     for s in range(first, last):
@@ -33,51 +32,79 @@ def interior_point(
         n = hi - lo
         n_iter[s] = 0
         exhausted[s] = False
-        if not reduce_game(lo, hi, parent, unary, tables, table_of, weight, spread, best, other, point):
-            p[lo:hi] = 1.0 / k
-            r[lo:hi] = 0.0
-            q[lo:hi] = 0.0
+        finite = reduce_game(
+            lo, hi, parent, unary, tables, table_of, weight, spread, best, other, point
+        )
+        unit = spread * weight[lo:hi].max()
+        if unit == 0.0 or not finite:
+            play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
             continue
-        heaviest = weight[lo:hi].max()
-        unit = spread * heaviest
-        if unit == 0.0:
-            unit = 1.0
-        start_point(lo, n, unary, tables, table_of, unit, loss, c, point)
+        start_point(lo, n, unary, tables, table_of, unit, loss, scratch, point)
         lower, upper = -np.inf, np.inf
         pairs = count_pairs(n, point, k)
-        gap = complementarity(n, point, k)
+        gap = complementarity(n, point)
+        least = gap
+        idle = 0
         while True:
-            if gap * unit <= 10.0 * allowed[s]:
-                value = predictor_value(lo, hi, parent, unary, tables, table_of, cost, weight, point, other, best)
+            if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 2:
+                value = predictor_value(
+                    lo, hi, parent, unary, tables, table_of, cost, weight, point, other, best
+                )
                 if value < upper:
                     upper = value
-                    write_predictor(lo, n, point, p, k)
-                value = adversary_value(lo, n, unary, tables, table_of, cost, weight, point, c)
+                    write_predictor(lo, n, point, p)
+                value = adversary_value(lo, n, unary, tables, table_of, cost, weight, point, scratch)
                 if value > lower:
                     lower = value
-                    write_adversary(lo, n, point, c, r, q)
-                trace[n_iter[s], 1] = upper - lower
-                if upper - lower <= allowed[s]:
+                    write_adversary(lo, n, point, scratch, r, q)
+                # A gap far above the complementarity means that rounding broke feasibility.
+                if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
                     break
-            trace[n_iter[s], 0] = gap * unit
+            if idle > 2:
+                break
             if n_iter[s] >= max_iter:
                 exhausted[s] = True
                 break
             n_iter[s] += 1
-            factorise(n, point, loss, newton)
-            solve_newton(n, point, loss, newton, 0.0, True)
-            primal, dual = longest_steps(n, point, newton)
-            primal, dual = min(1.0, 1.0 / primal), min(1.0, 1.0 / dual)
-            after = gap_after(n, point, newton, primal, dual, k)
-            centre = (after / gap) ** 3
-            keep_products(n, point, newton, k)
-            solve_newton(n, point, loss, newton, centre * gap / pairs, False)
-            primal, dual = longest_steps(n, point, newton)
-            primal, dual = min(1.0, 0.995 / primal), min(1.0, 0.995 / dual)
-            trace[n_iter[s], 2] = primal
-            trace[n_iter[s], 3] = dual
-            move(n, point, newton, primal, dual, k)
-            gap = complementarity(n, point, k)
+            if not step(n, point, loss, newton, gap, pairs):
+                idle = 3
+                continue
+            gap = complementarity(n, point)
+            idle = 0 if gap < 0.9 * least else idle + 1
+            least = min(least, gap)
+        if not (lower > -np.inf and upper < np.inf):
+            play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
+
+
+@kernel
+def step(n, point, loss, newton, gap, pairs):
+    """One predictor-corrector step of Mehrotra; False if rounding spoiled the direction."""
+    factorise(n, point, loss, newton)
+    residual = solve_newton(n, point, loss, newton, 0.0, True)
+    primal, dual = longest_steps(n, point, newton)
+    after = gap_after(n, point, newton, min(1.0, 1.0 / primal), min(1.0, 1.0 / dual))
+    target = (after / gap) ** 3 * gap / pairs
+    keep_products(n, point, newton)
+    residual = max(residual, solve_newton(n, point, loss, newton, target, False))
+    primal, dual = longest_steps(n, point, newton)
+    if not residual < 1e-2 or not primal + dual < np.inf:
+        return False
+    move(n, point, newton, min(1.0, 0.995 / primal), min(1.0, 0.995 / dual))
+    return True
+
+
+@kernel
+def play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q):
+    """Without costs the adversary plays the best labelling, and any predictor will do."""
+    labels = np.empty(hi, np.intp)
+    max_product_down(lo, hi, parent, tables, table_of, best, labels)
+    p[lo:hi] = 1.0 / p.shape[1]
+    r[lo:hi] = 0.0
+    q[lo:hi] = 0.0
+    for i in range(lo, hi):
+        r[i, labels[i]] = 1.0
+        if parent[i] >= 0:
+            q[i, labels[i], labels[parent[i]]] = 1.0
 
 
 @kernel
@@ -94,8 +121,9 @@ def count_pairs(n, point, k):
 
 
 @kernel
-def complementarity(n, point, k):
+def complementarity(n, point):
     """The gap of the iterate: Σ x z + Σ p s."""
+    k = point.p.shape[1]
     total = 0.0
     for j in range(n):
         for b in range(point.count[j]):
@@ -108,7 +136,8 @@ def complementarity(n, point, k):
 
 
 @kernel
-def gap_after(n, point, newton, primal, dual, k):
+def gap_after(n, point, newton, primal, dual):
+    k = point.p.shape[1]
     total = 0.0
     for j in range(n):
         for b in range(point.count[j]):
@@ -123,8 +152,9 @@ def gap_after(n, point, newton, primal, dual, k):
 
 
 @kernel
-def keep_products(n, point, newton, k):
+def keep_products(n, point, newton):
     """Δx∘Δz into dz and Δp∘Δs into ds, for the corrector."""
+    k = point.p.shape[1]
     for j in range(n):
         for b in range(point.count[j]):
             for a in range(parent_count(point, j)):
@@ -135,7 +165,8 @@ def keep_products(n, point, newton, k):
 
 
 @kernel
-def move(n, point, newton, primal, dual, k):
+def move(n, point, newton, primal, dual):
+    k = point.p.shape[1]
     for j in range(n):
         mp = parent_count(point, j)
         for b in range(point.count[j]):
@@ -180,7 +211,8 @@ def predictor_value(lo, hi, parent, unary, tables, table_of, cost, weight, point
 
 
 @kernel
-def write_predictor(lo, n, point, p, k):
+def write_predictor(lo, n, point, p):
+    k = point.p.shape[1]
     for j in range(n):
         total = 0.0
         for a in range(k):

@@ -1,4 +1,7 @@
-"""Linear maps between weights and scores, with sparse rows (indptr intp, indices int32, data float64)."""
+"""Linear maps between weights and scores.
+
+Sparse rows are indptr (n+1,) intp, indices (nnz,) int32 and data (nnz,) float64.
+"""
 
 import numpy as np
 
@@ -6,7 +9,9 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
-def assemble_rows(order, indptr, indices, data, n_columns, constant, new_indptr, new_indices, new_data):
+def assemble_rows(
+    order, indptr, indices, data, n_columns, constant, new_indptr, new_indices, new_data
+):
     """Copy rows ``order`` of a raw sparse matrix, made clean; return the number of entries.
 
     Entries of value 0 or column -1 (unknown) are dropped and repeated columns of a row added up.
@@ -39,7 +44,7 @@ def assemble_rows(order, indptr, indices, data, n_columns, constant, new_indptr,
 
 @kernel
 def sparse_product(first, last, indptr, indices, data, weights, out):
-    """out[i] = Σ_j data[j] weights[indices[j]] for rows first .. last-1. weights (d, m), out (n, m)."""
+    """Rows first .. last-1 of the product with weights (d, m), into out (n, m)."""
     m = weights.shape[1]
     for i in range(first, last):
         total = out[i]
@@ -50,6 +55,20 @@ def sparse_product(first, last, indptr, indices, data, weights, out):
             row = weights[indices[j]]
             for a in range(m):
                 total[a] += value * row[a]
+
+
+@kernel
+def sparse_transposed_product(first, last, indptr, indices, data, values, out):
+    """Add to rows first .. last-1 of out (d, m) the transposed matrix times values (n, m)."""
+    m = values.shape[1]
+    for i in range(len(indptr) - 1):
+        row = values[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            if first <= indices[j] < last:
+                value = data[j]
+                total = out[indices[j]]
+                for a in range(m):
+                    total[a] += value * row[a]
 
 
 @kernel

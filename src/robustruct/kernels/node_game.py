@@ -14,8 +14,13 @@ ZERO_ONE, ABSOLUTE, SQUARED, ANY = 0, 1, 2, 3
 
 @kernel
 def node_scratch(k):
-    """Memory for `node_equilibrium`: line (k,), payoff (k, k), tableau (k+1, k+1), square (k, k+2)."""
-    return np.empty(k), np.empty((k, k)), np.empty((k + 1, k + 1)), np.empty((k, k + 2))
+    """Memory for `node_equilibrium`: lines (3, k), payoff (k, k), tableau (k+1, k+1), square (k, k+1),
+    labels (4, k), the last one 0, 1, 2, ..."""
+    labels = np.empty((4, k), np.intp)
+    for b in range(k):
+        labels[3, b] = b
+    square = np.empty((k, k + 1))
+    return np.empty((3, k)), np.empty((k, k)), np.empty((k + 1, k + 1)), square, labels
 
 
 @kernel
@@ -29,24 +34,27 @@ def node_equilibrium(
     and out, used by ANY only: the labels that carried the last equilibrium, tried first.
     """
     k = scores.shape[0]
-    line, payoff, tableau, square = scratch
+    lines, payoff, tableau, square, labels = scratch
+    line, spare = lines[0], lines[1]
+    best = 0
     for b in range(k):
         line[b] = scores[b] + weight * offset[b]
+        if line[b] > line[best]:
+            best = b
         p[b] = 0.0
         r[b] = 0.0
-    best = np.argmax(line)
     if weight == 0.0 or (kind == ZERO_ONE and unit == 0.0):
         r[best] = 1.0
         for b in range(k):
             p[b] = 1.0 / k
         return line[best]
     if kind == ZERO_ONE:
-        return _zero_one(line, weight * unit, p, r, payoff[0])
+        return _zero_one(line, weight * unit, p, r, spare)
     if kind == ABSOLUTE:
         return _absolute(line, weight, place, p, r)
     if kind == SQUARED:
-        return _squared(line, weight, place, order, p, r, payoff[0], rows, square)
-    return _any(scores, weight, cost, p, r, rows, columns, payoff, tableau, square)
+        return _squared(line, weight, place, order, p, r, spare, labels[0], labels[1])
+    return _any(scores, weight, cost, p, r, rows, columns, lines, payoff, tableau, square, labels)
 
 
 @kernel
@@ -54,20 +62,20 @@ def _zero_one(a, w, p, r, ranked):
     """V = max over m of (sum of the m largest a + w (m - 1)) / m; r is even on those m labels."""
     k = a.shape[0]
     for b in range(k):
-        ranked[b] = -a[b]
-    ranked.sort()
+        ranked[b] = a[b]
+    _sort_descending(ranked)
     total = 0.0
     value = -np.inf
     size = 1
     for m in range(1, k + 1):
-        if ranked[m - 1] == np.inf:
+        if ranked[m - 1] == -np.inf:
             break
-        total -= ranked[m - 1]
+        total += ranked[m - 1]
         candidate = (total + w * (m - 1)) / m
         if candidate > value:
             value = candidate
             size = m
-    least = -ranked[size - 1]
+    least = ranked[size - 1]
     left = size
     for b in range(k):
         if a[b] > least:
@@ -84,6 +92,29 @@ def _zero_one(a, w, p, r, ranked):
     for b in range(k):
         p[b] /= mass
     return value
+
+
+@kernel
+def _sort_descending(x):
+    """Heap sort: in place, O(k log k), and quick to compile."""
+    n = x.shape[0]
+    start = n // 2
+    end = n
+    while end > 1:
+        if start > 0:
+            start -= 1
+        else:
+            end -= 1
+            x[0], x[end] = x[end], x[0]
+        root = start
+        while 2 * root + 1 < end:
+            child = 2 * root + 1
+            if child + 1 < end and x[child + 1] < x[child]:
+                child += 1
+            if x[root] <= x[child]:
+                break
+            x[root], x[child] = x[child], x[root]
+            root = child
 
 
 @kernel
@@ -126,15 +157,14 @@ def _around(c, place, p):
 
 
 @kernel
-def _squared(a, w, x, order, p, r, start, is_stop, square):
+def _squared(a, w, x, order, p, r, start, hull, stop):
     """A predictor with mean c costs h(c) - 2 c x_b + x_b^2 at label b, h interpolating x^2 at the places.
 
     So the game is a minimum over c alone of w h(c) + max_b (a_b + w x_b^2 - 2 w c x_b): a walk along
     the kinks of h (the places) and of the envelope of lines until the slope turns. A pair of labels
-    is enough for either player. start (k,), is_stop (k,), square (k, >= 2): scratch.
+    is enough for either player. start, hull, stop (k,): scratch.
     """
     k = a.shape[0]
-    hull = square[:, 0]
     # The envelope from left to right: slopes -2 w x_b increase as x_b falls.
     n_lines = 0
     for at in range(k - 1, -1, -1):
@@ -144,7 +174,7 @@ def _squared(a, w, x, order, p, r, start, is_stop, square):
         entry = -np.inf
         skip = False
         while n_lines > 0:
-            top = int(hull[n_lines - 1])
+            top = hull[n_lines - 1]
             if x[top] == x[b]:
                 if a[b] <= a[top]:
                     skip = True
@@ -160,30 +190,29 @@ def _squared(a, w, x, order, p, r, start, is_stop, square):
         start[n_lines] = entry if n_lines > 0 else -np.inf
         hull[n_lines] = b
         n_lines += 1
-    stop = square[:, 1]
     n_stops = 0
     for at in range(k):
-        if n_stops == 0 or x[order[at]] > x[int(stop[n_stops - 1])]:
+        if n_stops == 0 or x[order[at]] > x[stop[n_stops - 1]]:
             stop[n_stops] = order[at]
             n_stops += 1
     t = 0
     j = 0
-    here = int(stop[0])
+    here = stop[0]
     while t + 1 < n_lines and start[t + 1] <= x[here]:
         t += 1
     while True:
-        here = int(stop[j])
-        b = int(hull[t])
-        if j + 1 == n_stops or x[here] + x[int(stop[j + 1])] >= 2 * x[b]:
+        here = stop[j]
+        b = hull[t]
+        if j + 1 == n_stops or x[here] + x[stop[j + 1]] >= 2 * x[b]:
             p[here] = 1.0
             r[b] = 1.0
             break
-        ahead = int(stop[j + 1])
+        ahead = stop[j + 1]
         middle = 0.5 * (x[here] + x[ahead])
         found = False
         while t + 1 < n_lines and start[t + 1] <= x[ahead]:
-            b = int(hull[t])
-            other = int(hull[t + 1])
+            b = hull[t]
+            other = hull[t + 1]
             if middle >= x[other]:
                 r[b] = (middle - x[other]) / (x[b] - x[other])
                 r[other] = 1.0 - r[b]
@@ -206,225 +235,249 @@ def _squared(a, w, x, order, p, r, start, is_stop, square):
 
 
 @kernel
-def _any(scores, w, cost, p, r, rows, columns, payoff, tableau, square):
-    """Rows pay columns payoff[a, b] = w cost[a, b] + scores[b], brought to the range [1, 2]."""
+def _any(scores, w, cost, p, r, rows, columns, lines, payoff, tableau, square, labels):
+    """Rows pay columns payoff[a, j] = w cost[a, b] + scores[b], b = kept[j], brought to [1, 2]."""
     k = scores.shape[0]
-    secure = -np.inf
-    for b in range(k):
-        if scores[b] > -np.inf:
-            secure = max(secure, scores[b] + w * cost[:, b].min())
-    low = np.inf
-    high = -np.inf
-    n_columns = 0
-    # What can never earn as much as another label always does is not played. It would also blow
-    # up the range of the payoffs when scores dwarf the costs.
-    for b in range(k):
-        top = scores[b] + w * cost[:, b].max()
-        keep = top >= secure
-        if not keep:
-            columns[b] = False
-        payoff[0, b] = 1.0 if keep else 0.0
-        if keep:
-            n_columns += 1
-            low = min(low, scores[b] + w * cost[:, b].min())
-            high = max(high, top)
-    kept = np.empty(n_columns, np.intp)
-    n_columns = 0
-    for b in range(k):
-        if payoff[0, b] == 1.0:
-            kept[n_columns] = b
-            n_columns += 1
+    y, z, kept = lines[1], lines[2], labels[0]
+    n, low, high = _contenders(scores, w, cost, y, z, kept)
     size = high - low
     if not size > 0.0:
         for a in range(k):
             p[a] = 1.0 / k
-        r[kept[0]] = 1.0
+        r[kept[0] if n > 0 else 0] = 1.0
         return high
     for a in range(k):
-        for j in range(n_columns):
+        for j in range(n):
             payoff[a, j] = 1.0 + (scores[kept[j]] - low + w * cost[a, kept[j]]) / size
-    game = payoff[:, :n_columns]
-
-    y = np.zeros(k)
-    z = np.zeros(n_columns)
-    chosen = np.zeros(n_columns, np.bool_)
-    for j in range(n_columns):
-        chosen[j] = columns[kept[j]]
     lower, upper = -np.inf, np.inf
-    if _from_support(game, rows, chosen, square, y, z):
-        lower, upper = _brackets(game, y, z)
+    if _from_support(payoff, n, kept, rows, columns, square, labels, y, z):
+        lower, upper = _brackets(payoff, n, y, z)
+        _take(y, p)
+        _place(z, kept, n, r)
     if not upper - lower <= 1e-13:
-        _simplex(game, tableau, y, z, rows, chosen)
-        lower, upper = _brackets(game, y, z)
-        p[:] = y
-        for j in range(n_columns):
-            r[kept[j]] = z[j]
+        _simplex(payoff, n, kept, tableau, labels, y, z, rows, columns)
+        lower, upper = _brackets(payoff, n, y, z)
+        _take(y, p)
+        _place(z, kept, n, r)
         # The tableau gathers rounding errors; the equations of the final support do not.
-        if _from_support(game, rows, chosen, square, y, z):
-            new_lower, new_upper = _brackets(game, y, z)
+        if _from_support(payoff, n, kept, rows, columns, square, labels, y, z):
+            new_lower, new_upper = _brackets(payoff, n, y, z)
             if new_upper < upper:
                 upper = new_upper
-                p[:] = y
+                _take(y, p)
             if new_lower > lower:
                 lower = new_lower
-                for j in range(n_columns):
-                    r[kept[j]] = z[j]
-    else:
-        p[:] = y
-        for j in range(n_columns):
-            r[kept[j]] = z[j]
-    for b in range(k):
-        columns[b] = False
-    for j in range(n_columns):
-        columns[kept[j]] = chosen[j]
+                _place(z, kept, n, r)
     return low + size * (0.5 * (lower + upper) - 1.0)
 
 
 @kernel
-def _brackets(game, p, r):
-    """(least payoff r secures, most payoff p concedes)."""
+def _contenders(scores, w, cost, least, most, kept):
+    """List the columns worth playing in ``kept``; return how many, and the range of their payoffs.
+
+    What can never earn as much as another label always does is not played. It would also blow up
+    the range of the payoffs when scores dwarf the costs. least, most (k,): scratch.
+    """
+    k = scores.shape[0]
+    secure = -np.inf
+    for b in range(k):
+        least[b] = np.inf
+        most[b] = -np.inf
+        for a in range(k):
+            least[b] = min(least[b], scores[b] + w * cost[a, b])
+            most[b] = max(most[b], scores[b] + w * cost[a, b])
+        secure = max(secure, least[b])
+    n = 0
+    low = np.inf
+    high = -np.inf
+    for b in range(k):
+        if most[b] >= secure:
+            low = min(low, least[b])
+            high = max(high, most[b])
+            kept[n] = b
+            n += 1
+    return n, low, high
+
+
+@kernel
+def _take(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i]
+
+
+@kernel
+def _place(x, kept, n, out):
+    for b in range(out.shape[0]):
+        out[b] = 0.0
+    for j in range(n):
+        out[kept[j]] = x[j]
+
+
+@kernel
+def _brackets(payoff, n, p, r):
+    """(least payoff that r secures, most payoff that p concedes)."""
+    k = payoff.shape[0]
     lower = np.inf
-    for a in range(game.shape[0]):
+    for a in range(k):
         value = 0.0
-        for b in range(game.shape[1]):
-            value += game[a, b] * r[b]
+        for j in range(n):
+            value += payoff[a, j] * r[j]
         lower = min(lower, value)
     upper = -np.inf
-    for b in range(game.shape[1]):
+    for j in range(n):
         value = 0.0
-        for a in range(game.shape[0]):
-            value += game[a, b] * p[a]
+        for a in range(k):
+            value += payoff[a, j] * p[a]
         upper = max(upper, value)
     return lower, upper
 
 
 @kernel
-def _normalise(x):
+def _normalise(x, n):
     total = 0.0
-    for i in range(x.shape[0]):
+    for i in range(n):
         x[i] = max(x[i], 0.0)
         total += x[i]
     if not total > 0.0:
         return False
-    for i in range(x.shape[0]):
+    for i in range(n):
         x[i] /= total
     return True
 
 
 @kernel
-def _from_support(game, rows, columns, square, p, r):
-    """Strategies on the given labels that make the other player's labels equally good."""
-    n = 0
-    for a in range(rows.shape[0]):
-        n += rows[a]
-    m = 0
-    for b in range(columns.shape[0]):
-        m += columns[b]
-    if n == 0 or n != m or n > game.shape[1]:
-        return False
-    row = np.flatnonzero(rows)
-    column = np.flatnonzero(columns)
-    for x, transposed in ((r, False), (p, True)):
-        for i in range(n):
-            for j in range(n):
-                square[i, j] = game[row[j], column[i]] if transposed else game[row[i], column[j]]
-            square[i, n] = 1.0
-        if not _solve(square, n):
-            return False
-        for i in range(x.shape[0]):
-            x[i] = 0.0
-        for i in range(n):
-            x[row[i] if transposed else column[i]] = square[i, n]
-        if not _normalise(x):
-            return False
-    return True
+def _marked(flags, label, n, out):
+    """The positions j < n with flags[label[j]], in ``out``; return how many."""
+    count = 0
+    for j in range(n):
+        if flags[label[j]]:
+            out[count] = j
+            count += 1
+    return count
 
 
 @kernel
-def _solve(square, n):
-    """Gauss with partial pivoting on square[:n, :n] x = square[:n, n], in place."""
-    for j in range(n):
+def _from_support(payoff, n, kept, rows, columns, square, labels, p, r):
+    """Strategies on the given labels that make the other player's labels equally good."""
+    k = payoff.shape[0]
+    row, column = labels[1], labels[2]
+    m = _marked(rows, labels[3], k, row)
+    found = _marked(columns, kept, n, column)
+    if m == 0 or m != found:
+        return False
+    for i in range(m):
+        for j in range(m):
+            square[i, j] = payoff[row[i], column[j]]
+    if not _solve(square, m, column, r, n):
+        return False
+    for i in range(m):
+        for j in range(m):
+            square[i, j] = payoff[row[j], column[i]]
+    return _solve(square, m, row, p, k)
+
+
+@kernel
+def _solve(square, m, at, x, n):
+    """x[at] with square x[at] = const and Σ x = 1, zero elsewhere: Gauss with partial pivoting."""
+    for j in range(m):
+        square[j, m] = 1.0
+    for j in range(m):
         pivot = j
-        for i in range(j + 1, n):
+        for i in range(j + 1, m):
             if abs(square[i, j]) > abs(square[pivot, j]):
                 pivot = i
         if abs(square[pivot, j]) < 1e-14:
             return False
         if pivot != j:
-            for c in range(j, n + 1):
+            for c in range(j, m + 1):
                 square[j, c], square[pivot, c] = square[pivot, c], square[j, c]
-        for i in range(j + 1, n):
+        for i in range(j + 1, m):
             factor = square[i, j] / square[j, j]
             if factor != 0.0:
-                for c in range(j + 1, n + 1):
+                for c in range(j + 1, m + 1):
                     square[i, c] -= factor * square[j, c]
-    for j in range(n - 1, -1, -1):
-        value = square[j, n]
-        for c in range(j + 1, n):
-            value -= square[j, c] * square[c, n]
-        square[j, n] = value / square[j, j]
-    return True
+    for i in range(n):
+        x[i] = 0.0
+    for j in range(m - 1, -1, -1):
+        value = square[j, m]
+        for c in range(j + 1, m):
+            value -= square[j, c] * square[c, m]
+        square[j, m] = value / square[j, j]
+        x[at[j]] = square[j, m]
+    return _normalise(x, n)
 
 
 @kernel
-def _simplex(game, tableau, p, r, rows, columns):
-    """Matrix game with payoffs >= 1: max Σ y s.t. game' y <= 1, y >= 0; then p = y V, V = 1 / Σ y.
+def _simplex(payoff, n, kept, tableau, labels, p, r, rows, columns):
+    """Matrix game with payoffs >= 1: max Σ y s.t. payoff' y <= 1, y >= 0; then p = y V, V = 1 / Σ y.
 
-    Condensed tableau: a row per basic and a column per nonbasic variable; variables 0..m-1 are y,
-    m.. the slacks of the adversary's labels. Out: p, r and the labels that carry them.
+    Condensed tableau: a row per basic and a column per nonbasic variable; variables 0..k-1 are y,
+    k.. the slacks of the adversary's labels. Out: p, r and the labels that carry them.
     """
-    m, n = game.shape
-    basic = np.arange(m, m + n)
-    free = np.arange(m)
-    for b in range(n):
-        for a in range(m):
-            tableau[b, a] = game[a, b]
-        tableau[b, m] = 1.0
-    for a in range(m):
+    k = payoff.shape[0]
+    basic, free = labels[1], labels[2]
+    for j in range(n):
+        basic[j] = k + j
+        for a in range(k):
+            tableau[j, a] = payoff[a, j]
+        tableau[j, k] = 1.0
+    for a in range(k):
+        free[a] = a
         tableau[n, a] = -1.0
-    tableau[n, m] = 0.0
+    tableau[n, k] = 0.0
     stalled = 0
-    for _ in range(1000 + 100 * (m + n)):
-        bland = stalled > m + n  # it cannot cycle, and it is slow: only when nothing moves
-        enter = -1
-        for a in range(m):
-            if tableau[n, a] < -1e-12 and (
-                enter < 0
-                or (free[a] < free[enter] if bland else tableau[n, a] < tableau[n, enter])
-            ):
-                enter = a
+    for _ in range(1000 + 100 * (k + n)):
+        # Bland's rule cannot cycle, but it is slow: only when nothing moves.
+        enter = _entering(tableau, n, k, free, stalled > k + n)
         if enter < 0:
             break
-        leave = -1
-        least = np.inf
-        for b in range(n):
-            if tableau[b, enter] > 1e-11:
-                ratio = tableau[b, m] / tableau[b, enter]
-                if ratio < least or (ratio == least and basic[b] < basic[leave]):
-                    least = ratio
-                    leave = b
+        leave = _leaving(tableau, n, k, basic, enter)
         if leave < 0:
             break
-        before = tableau[n, m]
-        _pivot(tableau, n + 1, m + 1, leave, enter)
+        before = tableau[n, k]
+        _pivot(tableau, n + 1, k + 1, leave, enter)
         basic[leave], free[enter] = free[enter], basic[leave]
-        stalled = 0 if tableau[n, m] > before else stalled + 1
-    for a in range(m):
+        stalled = 0 if tableau[n, k] > before else stalled + 1
+    for a in range(k):
         p[a] = 0.0
         rows[a] = False
-    for b in range(n):
-        r[b] = 0.0
-        columns[b] = False
-    for b in range(n):
-        if basic[b] < m:
-            p[basic[b]] = tableau[b, m]
-            rows[basic[b]] = True
-    for a in range(m):
-        if free[a] >= m:
-            r[free[a] - m] = tableau[n, a]
-            columns[free[a] - m] = True
-    _normalise(p)
-    _normalise(r)
+        columns[a] = False
+    for j in range(n):
+        r[j] = 0.0
+    for j in range(n):
+        if basic[j] < k:
+            p[basic[j]] = tableau[j, k]
+            rows[basic[j]] = True
+    for a in range(k):
+        if free[a] >= k:
+            r[free[a] - k] = tableau[n, a]
+            columns[kept[free[a] - k]] = True
+    _normalise(p, k)
+    _normalise(r, n)
+
+
+@kernel
+def _entering(tableau, n, k, free, bland):
+    enter = -1
+    for a in range(k):
+        if tableau[n, a] < -1e-12 and (
+            enter < 0 or (free[a] < free[enter] if bland else tableau[n, a] < tableau[n, enter])
+        ):
+            enter = a
+    return enter
+
+
+@kernel
+def _leaving(tableau, n, k, basic, enter):
+    leave = -1
+    least = np.inf
+    for j in range(n):
+        if tableau[j, enter] > 1e-11:
+            ratio = tableau[j, k] / tableau[j, enter]
+            if ratio < least or (ratio == least and basic[j] < basic[leave]):
+                least = ratio
+                leave = j
+    return leave
 
 
 @kernel

@@ -23,7 +23,9 @@ def regrets(first, last, offsets, parent, unary, tables, table_of, node, edge, t
         for i in range(hi - 1, lo - 1, -1):
             above = parent[i]
             if above < 0:
-                value = best[i].max()
+                value = -np.inf
+                for b in range(k):
+                    value = max(value, best[i, b])
                 top[s] += value
                 for b in range(k):
                     node[i, b] = best[i, b] - value

@@ -21,7 +21,9 @@ def transport(gain, supply, demand, plan):
     distance = np.empty(k + l)
     previous = np.empty(k + l, np.intp)
     done = np.empty(k + l, np.bool_)
-    plan[:] = 0.0
+    for b in range(k):
+        for a in range(l):
+            plan[b, a] = 0.0
     for a in range(l):
         best = -np.inf
         for b in range(k):
@@ -37,8 +39,10 @@ def transport(gain, supply, demand, plan):
             previous[b] = -1
         if not waiting:
             break
-        distance[k:] = np.inf
-        done[:] = False
+        for a in range(l):
+            distance[k + a] = np.inf
+        for x in range(k + l):
+            done[x] = False
         target = -1
         while True:
             node = -1
@@ -132,15 +136,27 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
             else:
                 plan[b, a] = supply[b] * demand[a] if gain[b, a] > -np.inf else 0.0
     for b in range(k):
-        _shrink(plan[b], supply[b])
+        total = 0.0
+        for a in range(l):
+            total += plan[b, a]
+        if total > supply[b]:
+            for a in range(l):
+                plan[b, a] *= supply[b] / total
     for a in range(l):
-        _shrink(plan[:, a], demand[a])
+        column[a] = 0.0
+        for b in range(k):
+            column[a] += plan[b, a]
+        if column[a] > demand[a]:
+            for b in range(k):
+                plan[b, a] *= demand[a] / column[a]
+        column[a] = max(demand[a] - column[a], 0.0)
     missing = 0.0
     for b in range(k):
-        row[b] = max(supply[b] - plan[b].sum(), 0.0)
+        row[b] = supply[b]
+        for a in range(l):
+            row[b] -= plan[b, a]
+        row[b] = max(row[b], 0.0)
         missing += row[b]
-    for a in range(l):
-        column[a] = max(demand[a] - plan[:, a].sum(), 0.0)
     if missing > 0.0:
         for b in range(k):
             for a in range(l):
@@ -162,11 +178,3 @@ def _fit(gain, other, heat, mass):
     for x in range(gain.shape[0]):
         total += np.exp((gain[x] + other[x] - top) / heat)
     return heat * np.log(mass / total) - top
-
-
-@kernel
-def _shrink(part, mass):
-    total = part.sum()
-    if total > mass:
-        for x in range(part.shape[0]):
-            part[x] *= mass / total

@@ -1,0 +1,186 @@
+"""The paper's own algorithm: price the agreement of neighbours, play every node by itself.
+
+A message u_i per edge takes the place of the constraint that a node and its parent agree (Theorem 2):
+
+    V = min over u   Σ_i  max over r_i   min over p_i    a_i(u)·r_i + w_i p_i' L r_i
+
+The node games have closed forms (game/node_game.py); u follows a subgradient. As the function of u is
+not smooth, the r of the last u need not be near the optimum, but averages over the steps are; edge
+marginals follow from them by optimal transport. At any u, the p of the node games is certified at
+most at g(u) by one max-product pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.node_game import CostForm
+from robustruct.game.solver import GameSolver
+from robustruct.kernels.dual_decomposition import (
+    descend,
+    message_sizes,
+    recover_edges,
+    start_messages,
+)
+from robustruct.kernels.game_bounds import augmented_unary
+from robustruct.parallel import over_samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualDecomposition(GameSolver):
+    """Subgradient over messages with exact node games. Good for gaps of about 1e-2 to 1e-3."""
+
+    max_iter: int = 5000
+    """Steps on the messages."""
+    step: Literal["polyak", "diminishing"] = "polyak"
+    """"polyak": towards the best lower bound known, shortened whenever the gap stops shrinking;
+    "diminishing": proportional to 1 / sqrt(t), needs no bound."""
+    transport: Literal["exact", "sinkhorn"] = "exact"
+    """How edge marginals follow from node marginals."""
+    sharpness: float = 200.0
+    """Sinkhorn only: spread of the pairwise scores over the final temperature."""
+    check_every: int = 50
+    """Steps between two certificates."""
+    name: ClassVar[str] = "dual_decomposition"
+
+    def __post_init__(self) -> None:
+        for field, allowed in (
+            ("step", ("polyak", "diminishing")),
+            ("transport", ("exact", "sinkhorn")),
+        ):
+            if getattr(self, field) not in allowed:
+                raise InvalidInputError(
+                    f"{field}={getattr(self, field)!r} is not known; use one of {allowed}."
+                )
+        if self.max_iter < 1 or self.check_every < 1 or not self.sharpness > 0:
+            raise InvalidInputError("max_iter, check_every and sharpness must be positive.")
+
+    def play(
+        self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
+    ) -> Play:
+        search = _Search(self, game, start, n_jobs)
+        allowed = game.allowed_gap(tol)
+        while True:
+            search.active &= search.upper - search.lower > allowed
+            if search.n_done >= self.max_iter or not search.active.any():
+                return search.outcome()
+            search.advance(min(self.check_every, self.max_iter - search.n_done))
+
+
+class _Search:
+    """Messages, averages and the best strategies so far, for all games of a batch."""
+
+    def __init__(
+        self, options: DualDecomposition, game: Game, start: Play | None, n_jobs: int | None
+    ) -> None:
+        self.options, self.game, self.n_jobs = options, game, n_jobs
+        batch = game.scores.batch
+        shape = (batch.n_nodes, game.scores.n_labels)
+        self.form = CostForm.of(game.cost).arguments
+        self.sizes = np.diff(batch.node_offsets)
+        self.q = np.zeros((*shape, shape[1]))
+        if start is None:
+            self.best_p, self.best_r = np.full(shape, 1.0 / shape[1]), np.zeros(shape)
+        else:
+            self.best_p, self.best_r, self.q[:] = start.p.copy(), start.r.copy(), start.q
+        self.n_done = 0
+        self.n_iter = np.zeros(batch.n_samples, np.intp)
+        self.active = np.ones(batch.n_samples, bool)
+        # Without a start the adversary begins with the best labelling, which is how repair fills q.
+        opening = self._repaired(self.best_p, self.best_r, self.q)
+        self.best_p, self.best_r = opening.p, opening.r
+        self.lower, self.upper = opening.bounds(game, n_jobs)
+
+        self.alive, self.u = np.zeros(shape, bool), np.zeros(shape)
+        self.size, augmented = np.empty(shape[0]), np.empty(shape)
+        augmented_unary(
+            0, shape[0], game.scores.unary, game.cost, game.weight, self.best_p, augmented
+        )
+        self._over(start_messages, game.scores.unary, augmented, game.scores.tables,
+                   game.scores.table_of, -game.allowed_gap(1.0), self.alive, self.u)  # fmt: skip
+        self._over(message_sizes, game.weight, self.size)
+        self.p, self.r = np.empty(shape), np.empty(shape)
+        self.p_low, self.g_low = self.best_p.copy(), np.full(batch.n_samples, np.inf)
+        self.p_sum, self.r_sum = np.zeros(shape), np.zeros(shape)
+        self.mass = np.zeros(batch.n_samples)
+        self.step = np.ones(batch.n_samples)
+        self.window_end = 2 * options.check_every
+        self.window_gap = self.upper - self.lower
+
+    def advance(self, n_steps: int) -> None:
+        """Some steps on the messages of the active games, then a certificate."""
+        scores, polyak = self.game.scores, self.options.step == "polyak"
+        step = self.step if polyak else self._diminished()
+        self._over(
+            descend, scores.unary, scores.tables, scores.table_of, self.form, self.game.weight,
+            self.size, self.alive, self.active, n_steps, polyak, step, self.lower, self.u,
+            self.p, self.r, self.p_sum, self.r_sum, self.mass, self.p_low, self.g_low,
+        )  # fmt: skip
+        self.n_done += n_steps
+        self.n_iter[self.active] = self.n_done
+        mass = np.repeat(np.where(self.mass > 0, self.mass, 1.0), self.sizes)[:, None]
+        for p in (self.p_low, self.p_sum / mass):
+            upper = upper_bounds(self.game, p, self.n_jobs)
+            better = self.active & (upper < self.upper)
+            self.upper[better] = upper[better]
+            self._keep(better, self.best_p, p)
+        r = self.r_sum / mass
+        self._recover(r, self.active)
+        average = self._repaired(self.best_p, r, self.q)
+        lower = lower_bounds(self.game, average.r, average.q, self.n_jobs)
+        better = self.active & (lower > self.lower)
+        self.lower[better] = lower[better]
+        self._keep(better, self.best_r, r)
+        if self.n_done >= self.window_end:
+            self._next_window()
+
+    def _next_window(self) -> None:
+        """Forget the averages, as early steps were far off; twice as many steps until next time."""
+        gap = self.upper - self.lower
+        # Steps that tend to zero, though not too fast, converge whatever the lower bound does.
+        self.step[gap > 0.5 * self.window_gap] *= 0.8
+        self.window_gap = gap
+        self.window_end = 2 * self.n_done
+        for total in (self.p_sum, self.r_sum, self.mass):
+            total[:] = 0.0
+
+    def _diminished(self) -> np.ndarray:
+        edges = np.maximum(self.sizes - 1, 1)
+        return np.ptp(self.game.cost) * np.sqrt(edges / (1.0 + self.n_done))
+
+    def outcome(self) -> Play:
+        self._recover(self.best_r, np.ones_like(self.active))
+        return Play(
+            self.best_p, self.best_r, self.q, self.n_iter, self.active, self.options.name
+        )
+
+    def _recover(self, r: np.ndarray, active: np.ndarray) -> None:
+        self._over(
+            recover_edges, self.game.scores.tables, self.game.scores.table_of, active,
+            self.options.transport == "exact", self.options.sharpness, r, self.q,
+        )  # fmt: skip
+
+    def _repaired(self, p: np.ndarray, r: np.ndarray, q: np.ndarray) -> Play:
+        """Feasible copies; forbidden pairs can leave the transport short of its margins."""
+        play = Play(p.copy(), r.copy(), q.copy(), self.n_iter, self.active, self.options.name)
+        play.repair(self.game, self.n_jobs)
+        return play
+
+    def _keep(self, chosen: np.ndarray, kept: np.ndarray, new: np.ndarray) -> None:
+        nodes = np.repeat(chosen, self.sizes)
+        kept[nodes] = new[nodes]
+
+    def _over(self, kernel: object, *arguments: object) -> None:
+        batch = self.game.scores.batch
+        over_samples(
+            lambda first, last: kernel(  # type: ignore[operator]
+                first, last, batch.node_offsets, batch.parent, *arguments
+            ),
+            batch.node_offsets,
+            self.n_jobs,
+        )

@@ -1,0 +1,124 @@
+"""The front door: what is refused, and in which words."""
+
+import numpy as np
+import pytest
+
+from robustruct.errors import IncompatibleError, InvalidInputError, RobustructError
+from robustruct.game import (
+    SOLVERS,
+    DualDecomposition,
+    GameSolver,
+    Status,
+    solve_game,
+    solve_games,
+    solver_by_name,
+)
+
+COST = 1 - np.eye(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0, 0, 0]], [], [], COST), r"game 0: unary has shape \(1, 3\); expected \(n_nodes, 2\)"),
+        (([0, 0], [], [], COST), r"game 0: unary has shape \(2,\)"),
+        (([], [], [], COST), "game 0: unary has shape"),
+        (([[0, 0]], [], [], [[0, 1]]), "cost has shape .* square matrix of finite numbers"),
+        (([[0, 0]], [], [], 3.0), "cost has shape .* square matrix"),
+        (([[0, 0]], [], [], [[0, -np.inf], [1, 0]]), "square matrix of finite numbers"),
+        (([[0, 0]], [], [], [[0, np.nan], [1, 0]]), "cost holds NaN"),
+        (([[0, np.nan]], [], [], COST), "game 0: unary holds NaN"),
+        (([[0, np.inf]], [], [], COST), r"unary holds NaN or \+inf"),
+        (([["a", "b"]], [], [], COST), "unary must be an array of numbers"),
+        (([[0, 0], [0]], [], [], COST), "unary must be an array of numbers"),
+        (([[0, 0], [0, 0]], [(0, 1)], [], COST), r"pairwise has shape .* expected \(1, 2, 2\)"),
+        (([[0, 0], [0, 0]], [(0, 2)], [COST], COST), r"game 0: edge 0 is \(0, 2\)"),
+        (([[0, 0], [0, 0]], [(1, 1)], [COST], COST), "joins node 1 to itself"),
+        (([[0, 0], [0, 0]], [(0, 1), (1, 0)], [COST, COST], COST), "appears twice"),
+        (([[0, 0]], [], [], COST, [1, 2]), "node_weight must hold 1 finite numbers"),
+        (([[0, 0]], [], [], COST, [-1]), "node_weight must hold 1 finite numbers >= 0"),
+        (([[-np.inf, -np.inf]], [], [], COST), "game 0: every labelling is forbidden"),
+        (([[0, 0]], [], [], COST, None, "magic"), "solver='magic' is not known; use one of"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(InvalidInputError, match=message):
+        solve_game(*arguments)
+
+
+def test_a_forbidden_pair_can_forbid_everything():
+    forbidden = np.full((1, 2, 2), -np.inf)
+    with pytest.raises(InvalidInputError, match="game 1: every labelling"):
+        solve_games([[[0, 0]], np.zeros((2, 2))], [[], [(0, 1)]], [[], forbidden], COST)
+
+
+def test_cycles_are_refused():
+    edges = [(0, 1), (1, 2), (2, 0)]
+    with pytest.raises(IncompatibleError, match="has a cycle"):
+        solve_game(np.zeros((3, 2)), edges, np.zeros((3, 2, 2)), COST, solver="linear_program")
+
+
+def test_lists_of_games_must_match():
+    with pytest.raises(InvalidInputError, match="edges has 1 items but unary has 2"):
+        solve_games([[[0, 0]], [[0, 0]]], [[]], [[], []], COST)
+    with pytest.raises(InvalidInputError, match="no game given"):
+        solve_games([], [], [], COST)
+
+
+def test_a_warm_start_must_have_the_same_shape():
+    small = solve_game(np.zeros((1, 2)), [], [], COST, solver="linear_program")
+    with pytest.raises(InvalidInputError, match="warm_start comes from a game of another shape"):
+        solve_game(
+            np.zeros((2, 2)), [(0, 1)], np.zeros((1, 2, 2)), COST, solver="linear_program",
+            warm_start=small,
+        )  # fmt: skip
+
+
+def test_solvers_are_found_by_name_and_taken_as_objects():
+    assert all(solver_by_name(name).name == name for name in SOLVERS)
+    solution = solve_game([[0, 0]], [], [], COST, solver=DualDecomposition(max_iter=100))
+    assert solution.solver == "dual_decomposition"
+    assert solution.value == pytest.approx(0.5)
+
+
+def test_a_solver_can_refuse_a_game():
+    class Picky(GameSolver):
+        name = "picky"
+
+        def refusal(self, game):
+            return "it has two labels"
+
+        def play(self, game, tol, start=None, n_jobs=-1):
+            raise AssertionError("never asked")
+
+    with pytest.raises(IncompatibleError, match="'picky' cannot take this game: it has two labels"):
+        solve_game([[0, 0]], [], [], COST, solver=Picky())
+
+
+def test_a_useless_solver_is_certified_as_useless():
+    class Garbage(GameSolver):
+        name = "garbage"
+
+        def play(self, game, tol, start=None, n_jobs=-1):
+            play = solver_by_name("linear_program").play(game, tol)
+            for array in (play.p, play.r, play.q):
+                array[:] = np.nan
+            return play
+
+    rng = np.random.default_rng(0)
+    edges = [(0, 1), (1, 2)]
+    unary, pairwise = rng.normal(size=(3, 2)), rng.normal(size=(2, 2, 2))
+    solution = solve_game(unary, edges, pairwise, COST, solver=Garbage())
+    exact = solve_game(unary, edges, pairwise, COST, solver="linear_program")
+    assert solution.status is Status.STALLED
+    assert solution.lower <= exact.value <= solution.upper
+    np.testing.assert_allclose(solution.adversary_edges.sum((1, 2)), 1)
+
+
+def test_every_status_tells_what_to_do():
+    assert all(len(status.value) > 20 and status.value.endswith(".") for status in Status)
+
+
+def test_errors_are_of_one_family():
+    assert issubclass(InvalidInputError, RobustructError)
+    assert issubclass(InvalidInputError, ValueError)
