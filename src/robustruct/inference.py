@@ -55,12 +55,23 @@ class Marginals:
     edges: np.ndarray | None
     """(N, k, k) [child, parent], zero at roots; None unless asked for."""
     table_sums: np.ndarray
-    """(T, k, k) edge marginals added up over the edges that share a table."""
+    """(T, k, k) edge marginals, times the share of their sample, added up by table."""
 
 
-def marginals(scores: Scores, *, edges: bool = False, n_jobs: int | None = -1) -> Marginals:
-    """Exact marginals by sum-product. ``edges=True`` also keeps them edge by edge."""
+def marginals(
+    scores: Scores,
+    *,
+    edges: bool = False,
+    share: np.ndarray | None = None,
+    n_jobs: int | None = -1,
+) -> Marginals:
+    """Exact marginals by sum-product.
+
+    ``edges=True`` also keeps them edge by edge; ``share`` (S,) weighs the samples in ``table_sums``,
+    1 by default.
+    """
     batch, k = scores.batch, scores.n_labels
+    weight = np.ones(batch.n_samples) if share is None else share
     table_max = scores.tables.max(axis=(1, 2))
     table_max[~np.isfinite(table_max)] = 0.0
     exp_tables = np.exp(scores.tables - table_max[:, None, None])
@@ -72,7 +83,7 @@ def marginals(scores: Scores, *, edges: bool = False, n_jobs: int | None = -1) -
         sums = np.zeros_like(scores.tables)
         sum_product(
             first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-            scores.table_of, exp_tables, table_max, log_partition, r, q, sums,
+            scores.table_of, exp_tables, table_max, log_partition, r, q, weight, sums,
         )  # fmt: skip
         return sums
 

@@ -244,7 +244,16 @@ def _cost(kind, k=4):
 @every_solver
 @pytest.mark.parametrize(
     "kind",
-    ["zeros", "constant", "equal rows", "dominated row", "dominating row", "negative", "huge", "tiny"],
+    [
+        "zeros",
+        "constant",
+        "equal rows",
+        "dominated row",
+        "dominating row",
+        "negative",
+        "huge",
+        "tiny",
+    ],
 )
 @pytest.mark.parametrize("scale", [0.0, 1e-8, 1.0, 1e6])
 def test_odd_costs_at_any_size_of_scores(solver, kind, scale):

@@ -1,13 +1,13 @@
 """The paper's own algorithm: price the agreement of neighbours, play every node by itself.
 
-A message u_i per edge takes the place of the constraint that a node and its parent agree (Theorem 2):
+A message u_i per edge replaces the constraint that a node and its parent agree (Theorem 2):
 
     V = min over u   Σ_i  max over r_i   min over p_i    a_i(u)·r_i + w_i p_i' L r_i
 
-The node games have closed forms (game/node_game.py); u follows a subgradient. As the function of u is
-not smooth, the r of the last u need not be near the optimum, but averages over the steps are; edge
-marginals follow from them by optimal transport. At any u, the p of the node games is certified at
-most at g(u) by one max-product pass.
+The node games have closed forms (game/node_game.py); u follows a subgradient. As the function of u
+is not smooth, the r of the last u need not be near the optimum, but averages over the steps are;
+edge marginals follow from them by optimal transport. At any u, one max-product pass certifies the p
+of the node games at no more than the sum above.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class _Search:
         self.p_sum, self.r_sum = np.zeros(shape), np.zeros(shape)
         self.mass = np.zeros(batch.n_samples)
         self.step = np.ones(batch.n_samples)
+        total = np.add.reduceat(self.size, batch.node_offsets[:-1])
+        self.longest = np.ptp(game.cost) * np.sqrt(total)
         self.window_end = 2 * options.check_every
         self.window_gap = self.upper - self.lower
 
@@ -118,8 +120,8 @@ class _Search:
         step = self.step if polyak else self._diminished()
         self._over(
             descend, scores.unary, scores.tables, scores.table_of, self.form, self.game.weight,
-            self.size, self.alive, self.active, n_steps, polyak, step, self.lower, self.u,
-            self.p, self.r, self.p_sum, self.r_sum, self.mass, self.p_low, self.g_low,
+            self.size, self.alive, self.active, n_steps, polyak, step, self.longest, self.lower,
+            self.u, self.p, self.r, self.p_sum, self.r_sum, self.mass, self.p_low, self.g_low,
         )  # fmt: skip
         self.n_done += n_steps
         self.n_iter[self.active] = self.n_done
@@ -150,14 +152,11 @@ class _Search:
             total[:] = 0.0
 
     def _diminished(self) -> np.ndarray:
-        edges = np.maximum(self.sizes - 1, 1)
-        return np.ptp(self.game.cost) * np.sqrt(edges / (1.0 + self.n_done))
+        return self.longest / np.sqrt(1.0 + self.n_done)
 
     def outcome(self) -> Play:
         self._recover(self.best_r, np.ones_like(self.active))
-        return Play(
-            self.best_p, self.best_r, self.q, self.n_iter, self.active, self.options.name
-        )
+        return Play(self.best_p, self.best_r, self.q, self.n_iter, self.active, self.options.name)
 
     def _recover(self, r: np.ndarray, active: np.ndarray) -> None:
         self._over(

@@ -4,8 +4,8 @@ Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + b_i·r_i + w_i v_i ]   
                                  Q_i has margins r_i and r_parent(i), Σ r_root = 1, v_i ≤ (L r_i)_a
 Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
 
-Scores enter as regrets against the best labelling. A labelling worse by more than the whole range of
-the cost is never played, so what is left has the size of the costs, however large the scores are.
+Scores enter as regrets against the best labelling. A labelling worse by more than the whole range
+of the cost is never played, so what is left has the size of the costs, however large the scores.
 """
 
 from __future__ import annotations
@@ -54,19 +54,14 @@ class LinearProgram(GameSolver):
             self._play_one(game, s, node, edge, play)
         return play
 
-    def _play_one(
-        self, game: Game, s: int, node: np.ndarray, edge: np.ndarray, play: Play
-    ) -> None:
+    def _play_one(self, game: Game, s: int, node: np.ndarray, edge: np.ndarray, play: Play) -> None:
         highs = highspy.Highs()
-        for option, value in {
-            "output_flag": False,
-            "threads": 1,
-            "solver": self.method,
-            "time_limit": self.time_limit,
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
-        }.items():
-            highs.setOptionValue(option, value)
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        highs.setOptionValue("solver", self.method)
+        highs.setOptionValue("time_limit", self.time_limit)
+        highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
         lo, hi = game.scores.batch.node_offsets[s : s + 2]
         worst = -game.allowed_gap(1.0)[s]
         highs.passModel(_program(game, lo, hi, node[lo:hi], edge[lo:hi], worst))

@@ -2,12 +2,14 @@
 
     max over r   min over p    scores·r + weight p' cost r
 
-| cost[a, b], up to a positive factor and a constant per column | method                       | time       |
-|----------------------------------------------------------------|------------------------------|------------|
-| 1 if a != b else 0                                             | sort                         | O(k log k) |
-| |x_a - x_b| for places x on a line                             | two maxima                   | O(k)       |
-| (x_a - x_b)^2                                                  | a walk along an envelope     | O(k)       |
-| anything else                                                  | simplex on the k x k payoffs | O(k^3)     |
+Recognised up to a positive factor and a constant per column:
+
+| cost[a, b]                           | method                       | time       |
+|--------------------------------------|------------------------------|------------|
+| 1 if a != b else 0                   | sort                         | O(k log k) |
+| abs(x_a - x_b), x places on a line   | two maxima                   | O(k)       |
+| (x_a - x_b)^2                        | a walk along an envelope     | O(k)       |
+| anything else                        | simplex on the k x k payoffs | O(k^3)     |
 """
 
 from __future__ import annotations
@@ -114,14 +116,15 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
         raise InvalidInputError("cost must be finite; forbid a label by a score of -inf.")
     if np.isnan(scores).any() or not np.isfinite(scores.max()):
         raise InvalidInputError(
-            "scores must be finite, or -inf to forbid a label, and at least one label must be allowed."
+            "scores must be finite, or -inf to forbid a label, and at least one label must be "
+            "allowed."
         )
     if not (np.isfinite(weight) and weight >= 0):
         raise InvalidInputError(f"weight = {weight}; it must be a finite number >= 0.")
     p, r, value = np.empty((1, k)), np.empty((1, k)), np.empty(1)
-    node_equilibria(
-        *CostForm.of(cost).arguments, np.array([float(weight)]), scores[None].copy(), p, r, value
-    )
+    weights = np.array([float(weight)])
+    arguments = (*CostForm.of(cost).arguments, weights, scores[None].copy(), p, r, value)
+    node_equilibria(*arguments)
     return NodeGame(float(value[0]), p[0], r[0])
 
 

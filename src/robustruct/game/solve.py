@@ -88,7 +88,9 @@ def solve_game(
     """
     starts = None if warm_start is None else [warm_start]
     weights = None if node_weight is None else [node_weight]
-    return solve_games([unary], [edges], [pairwise], cost, weights, solver, tol, warm_start=starts)[0]
+    return solve_games([unary], [edges], [pairwise], cost, weights, solver, tol, warm_start=starts)[
+        0
+    ]
 
 
 def solve_games(
@@ -105,7 +107,9 @@ def solve_games(
 ) -> list[GameSolution]:
     """Solve many games with one cost matrix; arguments as in `solve_game`, one item per game."""
     game = _checked_game(unary, edges, pairwise, cost, node_weight)
-    play = solve_batch(game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs)
+    play = solve_batch(
+        game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs
+    )
     lower, upper = play.bounds(game, n_jobs)
     batch = game.scores.batch
     p, r = batch.split_nodes(batch.to_user(play.p)), batch.split_nodes(batch.to_user(play.r))
@@ -165,7 +169,9 @@ def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
     turned = batch.flipped
     q[turned] = q[turned].transpose(0, 2, 1)
     n_samples = batch.n_samples
-    return Play(p.copy(), r.copy(), q, np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), "warm start")
+    return Play(
+        p.copy(), r.copy(), q, np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), "warm start"
+    )
 
 
 def _checked_game(
@@ -204,9 +210,14 @@ def _checked_game(
         b = b.reshape(0, k, k) if b.size == 0 else b
         if b.shape != (len(e), k, k):
             raise InvalidInputError(
-                f"{where}pairwise has shape {b.shape}; expected ({len(e)}, {k}, {k}): one table per edge."
+                f"{where}pairwise has shape {b.shape}; expected ({len(e)}, {k}, {k}): one table "
+                "per edge."
             )
-        w = np.ones(len(u)) if node_weight is None else _numbers(node_weight[g], where + "node_weight")
+        w = (
+            np.ones(len(u))
+            if node_weight is None
+            else _numbers(node_weight[g], where + "node_weight")
+        )
         if w.shape != (len(u),) or not (np.isfinite(w).all() and (w >= 0).all()):
             raise InvalidInputError(
                 f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."

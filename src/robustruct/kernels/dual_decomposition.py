@@ -1,6 +1,6 @@
 """Dual decomposition: one message per edge prices the agreement of a node with its parent.
 
-With A_i[b, a] = tables_i[b, a] + unary_i[b] - u_i[a] + Σ_children u_c[b] and a_i = max over a of A_i,
+With A_i[b, a] = tables_i[b, a] + unary_i[b] - u_i[a] + Σ_children u_c[b], a_i = max over a of A_i,
 
     g(u) = Σ_i  max over r_i   min over p_i    a_i·r_i + weight_i p_i' cost r_i
 
@@ -21,8 +21,8 @@ def start_messages(
 ):  # fmt: skip
     """u := max-product messages of the augmented scores, so that g(u) <= the bound of that p.
 
-    alive (N, k) bool, out: labels of some labelling whose regret is at least worst[s] <= 0. No other
-    label is ever played, as even the largest cost would not make up for it.
+    alive (N, k) bool, out: labels of some labelling whose regret is at least worst[s] <= 0. No
+    other label is ever played, as even the largest cost would not make up for it.
     """
     k = unary.shape[1]
     best = np.empty_like(unary)
@@ -83,13 +83,14 @@ def message_sizes(first, last, offsets, parent, weight, size):
 @kernel
 def descend(
     first, last, offsets, parent, unary, tables, table_of, form, weight, size, alive, active,
-    n_steps, polyak, step, target, u, p, r, p_sum, r_sum, mass, p_best, g_best,
+    n_steps, polyak, step, longest, target, u, p, r, p_sum, r_sum, mass, p_best, g_best,
 ):  # fmt: skip
     """``n_steps`` subgradient steps on u for the active samples.
 
-    polyak: the length is step[s] (g - target[s]) / |slope|^2, otherwise step[s] / |slope|. p_sum, r_sum
-    (N, k) and mass (S,) gather averages weighted by the lengths; p_best (N, k) is the predictor at the
-    least g seen so far, g_best (S,).
+    polyak: the length is step[s] (g - target[s]) / |slope|^2, otherwise step[s] / |slope|; no step
+    changes u by more than longest[s]; lengths are measured with u_i^2 / size[i]. p_sum, r_sum (N, k) and
+    mass (S,) gather averages weighted by the lengths; p_best (N, k) is the predictor at the least g
+    seen so far, g_best (S,).
     """
     kind, place, order, unit, offset, cost = form
     n_nodes, k = unary.shape
@@ -141,20 +142,22 @@ def descend(
                         p_best[i, b] = p[i, b]
             # The slope is what the parent plays minus what its child takes it to play.
             norm = 0.0
+            noise = 0.0
             for i in range(lo, hi):
                 above = parent[i]
                 if above >= 0:
+                    noise += 1e-26 * size[i]
                     for a in range(k):
                         slope[i, a] = r[above, a]
                     for b in range(k):
                         if r[i, b] > 0.0:
                             slope[i, guess[i, b]] -= r[i, b]
                     for a in range(k):
-                        norm += (size[i] * slope[i, a]) ** 2
+                        norm += size[i] * slope[i, a] ** 2
             length = 0.0
-            if norm > 0.0:
+            if norm > noise:
                 wanted = max(g - target[s], 0.0) / norm if polyak else 1.0 / np.sqrt(norm)
-                length = step[s] * wanted if wanted < np.inf else 0.0
+                length = min(step[s] * wanted, longest[s] / np.sqrt(norm))
             if length == 0.0:
                 # All nodes agree, or the target is reached: this r needs no averaging.
                 mass[s] = 1.0
@@ -170,7 +173,7 @@ def descend(
                     r_sum[i, a] += length * r[i, a]
                 if parent[i] >= 0:
                     for a in range(k):
-                        u[i, a] -= length * size[i] ** 2 * slope[i, a]
+                        u[i, a] -= length * size[i] * slope[i, a]
 
 
 @kernel

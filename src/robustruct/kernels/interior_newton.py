@@ -11,216 +11,130 @@ so that P1 = 0, M1 = 0 holds exactly, and M is inverted with one label grounded 
 large numbers is formed: diagonals are sums of positive terms.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.dense import (
     add_gram,
+    add_transposed_product,
     cholesky,
     dot,
     inverse_from_cholesky,
     laplacian_cholesky,
+    product,
     solve_transposed,
     solve_transposed_rows,
     solve_upper,
+    swap_symmetric,
 )
-from robustruct.kernels.interior_start import parent_count
-
-
-class Newton(NamedTuple):
-    """Factors of the system and the direction, by the names of the module's docstring."""
-
-    ratio: np.ndarray
-    """(n, k, k) D"""
-    d: np.ndarray
-    """(n, k)"""
-    upper: np.ndarray
-    """(n, k, k) Cholesky factor of K; J while it is gathered"""
-    unit: np.ndarray
-    """(n, k) the direction 1 in the coordinates of the factor, of length 1"""
-    w: np.ndarray
-    """(n, k, k) the factor's solution for C', projected: C P C' = w'w"""
-    g_matrix: np.ndarray
-    """(n, k, k) G"""
-    e: np.ndarray
-    """(n, k) E"""
-    e_sum: np.ndarray
-    """(n,)"""
-    kappa: np.ndarray
-    """(n, k) row sums of ρ / z"""
-    rs: np.ndarray
-    """(n, k) ρ_s / s"""
-    t: np.ndarray
-    """(n, k)"""
-    half: np.ndarray
-    """(n, k) right-hand side of a node after the first triangular solve"""
-    g: np.ndarray
-    """(n, k)"""
-    dx: np.ndarray
-    """(n, k, k) ρ / z, then Δx"""
-    dz: np.ndarray
-    """(n, k, k) Δz"""
-    step: np.ndarray
-    """(n, k) what the last sweep down added to Δr"""
-    dr: np.ndarray
-    dp: np.ndarray
-    ds: np.ndarray
-    square: np.ndarray
-    """(k, k) scratch"""
-    other: np.ndarray
-    """(k, k) scratch"""
-    lanes: np.ndarray
-    """(8, k) scratch"""
+from robustruct.kernels.interior_state import (
+    ABOVE, COST, COUNT, DP, DR, DS, DU, DX, DZ, E_SUM, HALF, INVERSE, KAPPA, PARENT, RATIO, RS, SIDE,
+    STEP, UNIT, UPPER, WEIGHT, D, E, G, P, R, S, T, W, X,
+)  # fmt: skip
 
 
 @kernel
-def new_newton(n, k):
-    return Newton(
-        np.empty((n, k, k)),
-        np.empty((n, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k)),
-        np.empty(n),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((k, k)),
-        np.empty((k, k)),
-        np.empty((8, k)),
-    )
-
-
-@kernel
-def factorise(n, point, loss, newton):
+def factorise(n, tree, scalar, vec, mat, line, block):
     """Eliminate from the leaves up."""
     for j in range(n):
-        m = point.count[j]
-        upper = newton.upper[j]
-        for b in range(m):
-            for c in range(b, m):
-                upper[b, c] = 0.0
+        for b in range(tree[j, COUNT]):
+            for c in range(tree[j, COUNT]):
+                mat[j, UPPER, b, c] = 0.0
     for j in range(n):
-        m = point.count[j]
-        mp = parent_count(point, j)
-        if point.weight[j] > 0.0:
-            add_node_matrix(j, m, point, loss, newton)
-        lap = newton.lanes[0]
-        row_sums(j, m, mp, point, newton, lap)
-        upper = newton.upper[j]
+        m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+        if scalar[j, WEIGHT] > 0.0:
+            add_node_matrix(j, m, scalar, vec, mat, line, block)
+        row_sums(j, m, mp, vec, mat, line)
         for b in range(m):
-            upper[b, b] += 1.0 / newton.d[j, b]
+            mat[j, UPPER, b, b] += 1.0 / vec[j, D, b]
+            vec[j, UNIT, b] = 1.0
+        upper, unit = mat[j, UPPER], vec[j, UNIT]
         cholesky(m, upper, 1e-15)
-        unit = newton.unit[j]
-        for b in range(m):
-            unit[b] = 1.0
         solve_transposed(m, upper, unit)
         length = 1.0 / np.sqrt(dot(m, unit, unit))
         for b in range(m):
             unit[b] *= length
-        if point.parent[j] != j:
-            eliminate_edge(j, m, mp, newton, lap)
-            above = newton.upper[point.parent[j]]
-            g_matrix = newton.g_matrix[j]
+        if up != j:
+            eliminate_edge(j, m, mp, vec, mat, line, block)
             for a in range(mp):
-                for b in range(a, mp):
-                    above[a, b] += g_matrix[a, b]
+                for b in range(mp):
+                    mat[up, UPPER, a, b] += mat[j, G, a, b]
 
 
 @kernel
-def add_node_matrix(j, m, point, loss, newton):
+def add_node_matrix(j, m, scalar, vec, mat, line, block):
     """J += H = Σ_a E_a (L_a - mean)(L_a - mean)', the mean weighted by E."""
-    k = loss.shape[0]
-    labels = point.labels[j]
-    e = newton.e[j]
-    mean = newton.lanes[0]
-    rows = newton.square
+    k = vec.shape[2]
     for b in range(m):
-        mean[b] = 0.0
+        line[0, b] = 0.0
     total = 0.0
     for a in range(k):
-        e[a] = point.p[j, a] / point.s[j, a]
-        total += e[a]
+        e = vec[j, P, a] / vec[j, S, a]
+        vec[j, E, a] = e
+        total += e
         for b in range(m):
-            mean[b] += e[a] * loss[a, labels[b]]
-    newton.e_sum[j] = total
+            line[0, b] += e * mat[j, COST, a, b]
+    scalar[j, E_SUM] = total
     for b in range(m):
-        mean[b] /= total
+        line[0, b] /= total
     for a in range(k):
-        root = np.sqrt(e[a])
+        root = np.sqrt(vec[j, E, a])
         for b in range(m):
-            rows[a, b] = root * (loss[a, labels[b]] - mean[b])
-    add_gram(k, m, 1.0, rows, newton.upper[j])
+            block[0, a, b] = root * (mat[j, COST, a, b] - line[0, b])
+    add_gram(k, m, 1.0, block[0], mat[j, UPPER])
 
 
 @kernel
-def row_sums(j, m, mp, point, newton, lap):
-    """D and d; lap[a] becomes the diagonal of diag(D'1) - D' diag(1/d) D, without cancellation."""
+def row_sums(j, m, mp, vec, mat, line):
+    """D and d; line[0] becomes the diagonal of diag(D'1) - D' diag(1/d) D, without cancellation."""
     for a in range(mp):
-        lap[a] = 0.0
+        line[0, a] = 0.0
     for b in range(m):
-        x, inverse, ratio = point.x[j, b], point.inverse[j, b], newton.ratio[j, b]
+        for a in range(mp):
+            mat[j, RATIO, b, a] = mat[j, X, b, a] * mat[j, INVERSE, b, a]
         top = 0
         for a in range(mp):
-            ratio[a] = x[a] * inverse[a]
-            if ratio[a] > ratio[top]:
+            if mat[j, RATIO, b, a] > mat[j, RATIO, b, top]:
                 top = a
+        largest = mat[j, RATIO, b, top]
+        mat[j, RATIO, b, top] = 0.0
         rest = 0.0
         for a in range(mp):
-            if a != top:
-                rest += ratio[a]
-        d = rest + ratio[top]
-        newton.d[j, b] = d
-        scale = 1.0 / d
+            rest += mat[j, RATIO, b, a]
+        total = rest + largest
+        vec[j, D, b] = total
+        scale = 1.0 / total
         for a in range(mp):
-            lap[a] += ratio[a] * (d - ratio[a]) * scale
-        lap[top] += ratio[top] * (rest - (d - ratio[top])) * scale
+            line[0, a] += mat[j, RATIO, b, a] * (total - mat[j, RATIO, b, a]) * scale
+        line[0, top] += largest * rest * scale
+        mat[j, RATIO, b, top] = largest
 
 
 @kernel
-def eliminate_edge(j, m, mp, newton, lap):
-    """w and G of the edge above node j."""
-    w, ratio, square = newton.w[j], newton.ratio[j], newton.square
-    along = newton.lanes[1]
-    for b in range(m):
-        scale = 1.0 / newton.d[j, b]
-        for a in range(mp):
-            w[b, a] = ratio[b, a] * scale
-    solve_transposed_rows(m, mp, newton.upper[j], w)
-    unit = newton.unit[j]
+def eliminate_edge(j, m, mp, vec, mat, line, block):
+    """W = the factor's solution for C', projected, so that C P C' = W'W; and G."""
+    w, square, scaled = mat[j, W], block[0], block[1]
     for a in range(mp):
-        along[a] = 0.0
-    for b in range(m):
-        for a in range(mp):
-            along[a] += unit[b] * w[b, a]
-    for b in range(m):
-        for a in range(mp):
-            w[b, a] -= unit[b] * along[a]
-    for a in range(mp):
-        for c in range(a, mp):
+        line[1, a] = 0.0
+        for c in range(mp):
             square[a, c] = 0.0
-    scaled = newton.other
     for b in range(m):
-        scale = np.sqrt(1.0 / newton.d[j, b])
+        scale = 1.0 / vec[j, D, b]
+        root = np.sqrt(scale)
         for a in range(mp):
-            scaled[b, a] = ratio[b, a] * scale
+            w[b, a] = mat[j, RATIO, b, a] * scale
+            scaled[b, a] = mat[j, RATIO, b, a] * root
+    solve_transposed_rows(m, mp, mat[j, UPPER], w)
+    add_transposed_product(m, mp, w, vec[j, UNIT], line[1])
+    for b in range(m):
+        share = vec[j, UNIT, b]
+        for a in range(mp):
+            w[b, a] -= share * line[1, a]
     add_gram(m, mp, -1.0, scaled, square)
     for a in range(mp):
-        square[a, a] = lap[a]
+        square[a, a] = line[0, a]
     add_gram(m, mp, 1.0, w, square)
-    invert_grounded(mp, square, newton.other, newton.g_matrix[j])
+    invert_grounded(mp, square, scaled, mat[j, G])
 
 
 @kernel
@@ -245,235 +159,239 @@ def invert_grounded(n, square, other, out):
 
 
 @kernel
-def swap_symmetric(n, i, j, a):
-    """Exchange rows and columns i < j of a symmetric matrix held in its upper triangle."""
-    if i == j:
-        return
-    for b in range(i):
-        a[b, i], a[b, j] = a[b, j], a[b, i]
-    for b in range(i + 1, j):
-        a[i, b], a[b, j] = a[b, j], a[i, b]
-    for b in range(j + 1, n):
-        a[i, b], a[j, b] = a[j, b], a[i, b]
-    a[i, i], a[j, j] = a[j, j], a[i, i]
+def predict(n, tree, scalar, vec, mat, line):
+    """The direction that aims at a gap of 0; keeps only Δx∘Δz in DZ and Δp∘Δs in DS.
+
+    Returns the inverses of the longest steps for (x, s) and (z, p), Σ xΔz + sΔp, and Σ ΔxΔz + ΔpΔs.
+    """
+    k = vec.shape[2]
+    clear(n, tree, vec)
+    for j in range(n):
+        m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+        for a in range(mp):
+            line[0, a] = -vec[up, R, a]
+        for b in range(m):
+            vec[j, KAPPA, b] = -vec[j, R, b]
+            vec[j, HALF, b] = vec[j, KAPPA, b] / vec[j, D, b]
+            for a in range(mp):
+                line[0, a] -= vec[j, HALF, b] * mat[j, RATIO, b, a]
+        if scalar[j, WEIGHT] > 0.0:
+            for a in range(k):
+                vec[j, RS, a] = -vec[j, P, a]
+            add_node_side(j, m, scalar, vec, mat, line)
+        solve_up(j, m, mp, up, vec, mat, line)
+    primal, dual, slope, curve = 0.0, 0.0, 0.0, 0.0
+    for j in range(n - 1, -1, -1):
+        m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+        solve_down(j, m, mp, up, vec, mat, line)
+        low, high = 0.0, 0.0
+        for b in range(m):
+            dc = (vec[j, STEP, b] - vec[j, KAPPA, b] + line[0, b]) / vec[j, D, b]
+            for a in range(mp):
+                change = vec[j, DU, a] - dc
+                part = change * mat[j, INVERSE, b, a]
+                low = part if part < low else low
+                high = part if part > high else high
+                weighted = mat[j, X, b, a] * change
+                slope += weighted
+                second = -weighted * (1.0 + part)
+                curve += second
+                mat[j, DZ, b, a] = second
+        primal = max(primal, 1.0 + high)
+        dual = max(dual, -low)
+        if scalar[j, WEIGHT] > 0.0:
+            node_direction(j, m, scalar, vec, mat, vec[j, STEP])
+            for a in range(k):
+                primal = max(primal, -vec[j, DS, a] / vec[j, S, a])
+                dual = max(dual, -vec[j, DP, a] / vec[j, P, a])
+                slope += vec[j, S, a] * vec[j, DP, a]
+                vec[j, DS, a] *= vec[j, DP, a]
+                curve += vec[j, DS, a]
+    return primal, dual, slope, curve
 
 
 @kernel
-def solve_newton(n, point, loss, newton, target, plain):
-    """Direction for the complementarity targets ρ = target - product - (last Δ∘Δ, held in dz, ds).
+def correct(n, tree, scalar, vec, mat, target, line):
+    """Direction for the complementarity ``target``, with the second-order terms held in DZ and DS.
 
-    With ``plain`` the last term is left out. Refined until Σ_b x(b, a) = r_parent(a) will hold;
-    returns how far it will not, relative to r.
+    Refined until Σ_b x(b, a) = r_parent(a) will hold; returns how far it will not, relative to r.
     """
+    clear(n, tree, vec)
     for j in range(n):
-        for b in range(point.count[j]):
-            newton.t[j, b] = 0.0
-    for j in range(n):
-        right_hand_side(j, point, loss, newton, target, plain)
+        corrector_side(j, tree, scalar, vec, mat, target, line)
     worst = 0.0
     for j in range(n - 1, -1, -1):
-        worst = max(worst, edge_direction(j, point, newton, False))
+        worst = max(worst, edge_direction(j, tree, vec, mat, line, False))
     for _ in range(3):
         if worst < 1e-10:
             break
         last = worst
+        clear(n, tree, vec)
         for j in range(n):
-            for b in range(point.count[j]):
-                newton.t[j, b] = 0.0
-        for j in range(n):
-            residual_side(j, point, newton)
+            for a in range(tree[j, ABOVE]):
+                line[0, a] = -vec[j, SIDE, a]
+            for b in range(tree[j, COUNT]):
+                vec[j, HALF, b] = 0.0
+            solve_up(j, tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT], vec, mat, line)
         worst = 0.0
         for j in range(n - 1, -1, -1):
-            worst = max(worst, edge_direction(j, point, newton, True))
+            worst = max(worst, edge_direction(j, tree, vec, mat, line, True))
         if worst > 0.5 * last:
             break
     for j in range(n):
-        if point.weight[j] > 0.0:
-            node_direction(j, point, loss, newton)
+        if scalar[j, WEIGHT] > 0.0:
+            node_direction(j, tree[j, COUNT], scalar, vec, mat, vec[j, DR])
     return worst
 
 
 @kernel
-def longest_steps(n, point, newton):
-    """Largest steps for (x, s) and for (z, p) that leave them non-negative, as inverses."""
-    k = point.p.shape[1]
-    primal = 0.0
-    dual = 0.0
-    px, pz = newton.lanes[0], newton.lanes[1]
+def longest_steps(n, tree, scalar, vec, mat):
+    """Inverses of the longest steps for (x, s) and for (z, p) that leave them non-negative."""
+    k = vec.shape[2]
+    primal, dual = 0.0, 0.0
     for j in range(n):
-        mp = parent_count(point, j)
-        for a in range(mp):
-            px[a] = 0.0
-            pz[a] = 0.0
-        for b in range(point.count[j]):
-            x, inverse, dx, dz = point.x[j, b], point.inverse[j, b], newton.dx[j, b], newton.dz[j, b]
-            for a in range(mp):
-                shrink = -dz[a] * inverse[a]
-                pz[a] = shrink if shrink > pz[a] else pz[a]
-                shrink = -dx[a] / x[a]  # NaN for dropped pairs, which do not count
-                px[a] = shrink if shrink > px[a] else px[a]
-        for a in range(mp):
-            primal = max(primal, px[a])
-            dual = max(dual, pz[a])
-        if point.weight[j] > 0.0:
+        for b in range(tree[j, COUNT]):
+            for a in range(tree[j, ABOVE]):
+                part = -mat[j, DZ, b, a] * mat[j, INVERSE, b, a]
+                dual = part if part > dual else dual
+                part = -mat[j, DX, b, a] / mat[j, X, b, a]  # NaN for dropped pairs: does not count
+                primal = part if part > primal else primal
+        if scalar[j, WEIGHT] > 0.0:
             for a in range(k):
-                primal = max(primal, -newton.ds[j, a] / point.s[j, a])
-                dual = max(dual, -newton.dp[j, a] / point.p[j, a])
+                primal = max(primal, -vec[j, DS, a] / vec[j, S, a])
+                dual = max(dual, -vec[j, DP, a] / vec[j, P, a])
     return primal, dual
 
 
 @kernel
-def right_hand_side(j, point, loss, newton, target, plain):
-    """ρ / z, t, the half-solved right-hand side of node j and g of its edge."""
-    k = loss.shape[0]
-    m = point.count[j]
-    mp = parent_count(point, j)
-    up = point.parent[j]
-    x, inverse, dx, dz = point.x[j], point.inverse[j], newton.dx[j], newton.dz[j]
-    columns = newton.lanes[0]
-    for a in range(mp):
-        columns[a] = 0.0 if up == j else -point.r[up, a]
-    kappa, d, half = newton.kappa[j], newton.d[j], newton.half[j]
-    for b in range(m):
-        if plain:
-            for a in range(mp):
-                dx[b, a] = -x[b, a]
-        else:
-            for a in range(mp):
-                dx[b, a] = (target - dz[b, a]) * inverse[b, a] - x[b, a]
-        total = 0.0
-        for a in range(mp):
-            total += dx[b, a]
-        kappa[b] = total
-        # columns gathers ρ̄ - Cκ and the residual of Σ_b x(b, a) = r_parent(a).
-        share = total / d[b]
-        half[b] = share
-        ratio = newton.ratio[j, b]
-        for a in range(mp):
-            columns[a] += dx[b, a] - share * ratio[a] + x[b, a]
-    if point.weight[j] > 0.0:
-        rs, e, gain = newton.rs[j], newton.e[j], newton.lanes[1]
-        total = 0.0
-        for a in range(k):
-            if plain:
-                rs[a] = -point.p[j, a]
-            else:
-                rs[a] = (target - newton.ds[j, a]) / point.s[j, a] - point.p[j, a]
-            total += rs[a]
-        total /= newton.e_sum[j]
-        for b in range(m):
-            gain[b] = newton.t[j, b]
-        for a in range(k):
-            value = rs[a] - e[a] * total
-            for b in range(m):
-                gain[b] += value * loss[a, point.labels[j, b]]
-        for b in range(m):
-            half[b] += gain[b]
-    else:
-        for b in range(m):
-            half[b] += newton.t[j, b]
-    solve_up(j, m, mp, point, newton, columns)
+def clear(n, tree, vec):
+    for j in range(n):
+        for b in range(tree[j, COUNT]):
+            vec[j, T, b] = 0.0
 
 
 @kernel
-def residual_side(j, point, newton):
-    """The right-hand side that is left: what g holds of the equation of the columns."""
-    m = point.count[j]
-    mp = parent_count(point, j)
-    columns = newton.lanes[0]
+def corrector_side(j, tree, scalar, vec, mat, target, line):
+    """ρ / z into DX and the right-hand side of node j and its edge."""
+    m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+    # line[0] gathers ρ̄ - Cκ less the residual of Σ_b x(b, a) = r_parent(a).
     for a in range(mp):
-        columns[a] = -newton.g[j, a]
+        line[0, a] = -vec[up, R, a]
     for b in range(m):
-        newton.half[j, b] = newton.t[j, b]
-    solve_up(j, m, mp, point, newton, columns)
+        for a in range(mp):
+            mat[j, DX, b, a] = (target - mat[j, DZ, b, a]) * mat[j, INVERSE, b, a] - mat[j, X, b, a]
+        total = 0.0
+        for a in range(mp):
+            total += mat[j, DX, b, a]
+        vec[j, KAPPA, b] = total
+        share = total / vec[j, D, b]
+        vec[j, HALF, b] = share
+        for a in range(mp):
+            line[0, a] += mat[j, DX, b, a] - share * mat[j, RATIO, b, a] + mat[j, X, b, a]
+    if scalar[j, WEIGHT] > 0.0:
+        for a in range(vec.shape[2]):
+            vec[j, RS, a] = (target - vec[j, DS, a]) / vec[j, S, a] - vec[j, P, a]
+        add_node_side(j, m, scalar, vec, mat, line)
+    solve_up(j, m, mp, up, vec, mat, line)
 
 
 @kernel
-def solve_up(j, m, mp, point, newton, columns):
-    """Half-solve node j and send g of its edge to the parent. columns: ρ̄ - Cκ less the residual."""
-    half, unit = newton.half[j], newton.unit[j]
-    solve_transposed(m, newton.upper[j], half)
+def add_node_side(j, m, scalar, vec, mat, line):
+    """Add L'q to the right-hand side of node j, q = ρ_s/s - E Σ(ρ_s/s) / ΣE."""
+    k = vec.shape[2]
+    total = 0.0
+    for a in range(k):
+        total += vec[j, RS, a]
+    total /= scalar[j, E_SUM]
+    for a in range(k):
+        line[1, a] = vec[j, RS, a] - vec[j, E, a] * total
+    add_transposed_product(k, m, mat[j, COST], line[1], vec[j, HALF])
+
+
+@kernel
+def solve_up(j, m, mp, up, vec, mat, line):
+    """Half-solve node j, send g of its edge to the parent. line[0]: ρ̄ - Cκ less the residual."""
+    half, unit, columns = vec[j, HALF], vec[j, UNIT], line[0]
+    for b in range(m):
+        half[b] += vec[j, T, b]
+    solve_transposed(m, mat[j, UPPER], half)
     along = dot(m, unit, half)
     for b in range(m):
         half[b] -= along * unit[b]
-    up = point.parent[j]
     if up == j:
         return
-    w = newton.w[j]
-    for b in range(m):
-        for a in range(mp):
-            columns[a] += half[b] * w[b, a]
-    g, t = newton.g[j], newton.t[up]
+    add_transposed_product(m, mp, mat[j, W], half, columns)
+    product(mp, mp, mat[j, G], columns, vec[j, SIDE])
     for a in range(mp):
-        g[a] = dot(mp, newton.g_matrix[j, a], columns)
-        t[a] += g[a]
+        vec[up, T, a] += vec[j, SIDE, a]
 
 
 @kernel
-def edge_direction(j, point, newton, correct):
-    """Δr of node j, Δx and Δz of the edge above it, or with ``correct`` what to add to them.
+def solve_down(j, m, mp, up, vec, mat, line):
+    """Δu of the edge above node j into DU, Δr of the node into STEP, D Δu into line[0]."""
+    du, dr, work = vec[j, DU], vec[j, STEP], line[0]
+    if up == j:
+        du[0] = 0.0
+        for b in range(m):
+            dr[b] = vec[j, HALF, b]
+            work[b] = 0.0
+        solve_upper(m, mat[j, UPPER], dr)
+        return
+    product(mp, mp, mat[j, G], vec[up, STEP], du)
+    for a in range(mp):
+        du[a] = vec[j, SIDE, a] - du[a]
+    product(m, mp, mat[j, W], du, dr)
+    for b in range(m):
+        dr[b] = vec[j, HALF, b] - dr[b]
+    solve_upper(m, mat[j, UPPER], dr)
+    product(m, mp, mat[j, RATIO], du, work)
 
-    g becomes the residual of Σ_b (x + Δx)(b, a) = (r + Δr)_parent(a); returns its largest entry,
+
+@kernel
+def edge_direction(j, tree, vec, mat, line, again):
+    """Δr of node j, Δx and Δz of the edge above it, or with ``again`` what to add to them.
+
+    SIDE becomes the residual of Σ_b (x + Δx)(b, a) = (r + Δr)_parent(a); returns its largest entry,
     relative to r.
     """
-    m = point.count[j]
-    mp = parent_count(point, j)
-    up = point.parent[j]
-    du, columns, dr = newton.lanes[0], newton.lanes[1], newton.lanes[2]
+    m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+    solve_down(j, m, mp, up, vec, mat, line)
     for a in range(mp):
-        columns[a] = 0.0
-        du[a] = 0.0
+        line[1, a] = 0.0
     for b in range(m):
-        dr[b] = newton.half[j, b]
-    if up != j:
-        above = newton.step[up]
-        for a in range(mp):
-            du[a] = newton.g[j, a] - dot(mp, newton.g_matrix[j, a], above)
-        for b in range(m):
-            dr[b] -= dot(mp, newton.w[j, b], du)
-    solve_upper(m, newton.upper[j], dr)
-    for b in range(m):
-        x, ratio, dx, dz = point.x[j, b], newton.ratio[j, b], newton.dx[j, b], newton.dz[j, b]
-        newton.step[j, b] = dr[b]
-        if correct:
-            dc = (dr[b] + dot(mp, ratio, du)) / newton.d[j, b]
-            for a in range(mp):
-                change = du[a] - dc
-                dz[a] += change
-                dx[a] -= ratio[a] * change
-                columns[a] += x[a] + dx[a]
-            newton.dr[j, b] += dr[b]
+        dr = vec[j, STEP, b]
+        if again:
+            dc = (dr + line[0, b]) / vec[j, D, b]
+            vec[j, DR, b] += dr
         else:
-            dc = (dr[b] - newton.kappa[j, b] + dot(mp, ratio, du)) / newton.d[j, b]
+            dc = (dr - vec[j, KAPPA, b] + line[0, b]) / vec[j, D, b]
+            vec[j, DR, b] = dr
             for a in range(mp):
-                change = du[a] - dc
-                dz[a] = change
-                dx[a] -= ratio[a] * change
-                columns[a] += x[a] + dx[a]
-            newton.dr[j, b] = dr[b]
+                mat[j, DZ, b, a] = 0.0
+        for a in range(mp):
+            mat[j, DZ, b, a] += vec[j, DU, a] - dc
+        for a in range(mp):
+            mat[j, DX, b, a] -= mat[j, RATIO, b, a] * (vec[j, DU, a] - dc)
+        for a in range(mp):
+            line[1, a] += mat[j, X, b, a] + mat[j, DX, b, a]
     worst = 0.0
     if up != j:
         for a in range(mp):
-            mass = point.r[up, a]
-            newton.g[j, a] = mass + newton.dr[up, a] - columns[a]
-            worst = max(worst, abs(newton.g[j, a]) / mass)
+            residual = vec[up, R, a] + vec[up, DR, a] - line[1, a]
+            vec[j, SIDE, a] = residual
+            worst = max(worst, abs(residual) / vec[up, R, a])
     return worst
 
 
 @kernel
-def node_direction(j, point, loss, newton):
+def node_direction(j, m, scalar, vec, mat, dr):
     """Δs and Δp of node j."""
-    k = loss.shape[0]
-    m = point.count[j]
-    ds, e = newton.ds[j], newton.e[j]
+    k = vec.shape[2]
+    product(k, m, mat[j, COST], dr, vec[j, DS])
     shift = 0.0
     for a in range(k):
-        value = 0.0
-        for b in range(m):
-            value += loss[a, point.labels[j, b]] * newton.dr[j, b]
-        ds[a] = value
-        shift += e[a] * value - newton.rs[j, a]
-    shift /= newton.e_sum[j]
+        shift += vec[j, E, a] * vec[j, DS, a] - vec[j, RS, a]
+    shift /= scalar[j, E_SUM]
     for a in range(k):
-        ds[a] -= shift
-        newton.dp[j, a] = newton.rs[j, a] - e[a] * ds[a]
+        vec[j, DS, a] -= shift
+        vec[j, DP, a] = vec[j, RS, a] - vec[j, E, a] * vec[j, DS, a]

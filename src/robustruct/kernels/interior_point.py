@@ -3,8 +3,11 @@
 import numpy as np
 
 from robustruct.kernels._jit import kernel
-from robustruct.kernels.interior_newton import factorise, longest_steps, new_newton, solve_newton
-from robustruct.kernels.interior_start import new_point, parent_count, reduce_game, start_point
+from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
+from robustruct.kernels.interior_start import reduce_game, start_point
+from robustruct.kernels.interior_state import (
+    ABOVE, COUNT, DP, DS, DX, DZ, INVERSE, PARENT, WEIGHT, P, R, S, X, Z, new_state,
+)  # fmt: skip
 from robustruct.kernels.max_product import max_product_down, max_product_up
 
 
@@ -22,9 +25,9 @@ def interior_point(
     largest = 0
     for s in range(first, last):
         largest = max(largest, offsets[s + 1] - offsets[s])
-    point, newton = new_point(largest, k), new_newton(largest, k)
+    tree, labels, scalar, vec, mat, line, block = new_state(largest, k)
     best, other = np.empty_like(unary), np.empty_like(unary)
-    scratch = np.empty((largest, k))
+    factor = np.empty((largest, k))
     spread = cost.max() - cost.min()
     loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
     for s in range(first, last):
@@ -32,31 +35,37 @@ def interior_point(
         n = hi - lo
         n_iter[s] = 0
         exhausted[s] = False
-        finite = reduce_game(
-            lo, hi, parent, unary, tables, table_of, weight, spread, best, other, point
-        )
+        pairs = reduce_game(
+            lo, hi, parent, unary, tables, table_of, weight, spread, best, other,
+            tree, labels, scalar, mat,
+        )  # fmt: skip
         unit = spread * weight[lo:hi].max()
-        if unit == 0.0 or not finite:
+        if unit == 0.0 or pairs == 0:
             play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
             continue
-        start_point(lo, n, unary, tables, table_of, unit, loss, scratch, point)
+        start_point(
+            lo, n, unary, tables, table_of, unit, loss, tree, labels, scalar, vec, mat, factor
+        )
+        for j in range(n):
+            pairs += k if scalar[j, WEIGHT] > 0.0 else 0
+        gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
         lower, upper = -np.inf, np.inf
-        pairs = count_pairs(n, point, k)
-        gap = complementarity(n, point)
         least = gap
         idle = 0
         while True:
             if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 2:
                 value = predictor_value(
-                    lo, hi, parent, unary, tables, table_of, cost, weight, point, other, best
+                    lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, other, best
                 )
                 if value < upper:
                     upper = value
-                    write_predictor(lo, n, point, p)
-                value = adversary_value(lo, n, unary, tables, table_of, cost, weight, point, scratch)
+                    write_predictor(lo, n, scalar, vec, p)
+                value = adversary_value(
+                    lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
+                )
                 if value > lower:
                     lower = value
-                    write_adversary(lo, n, point, scratch, r, q)
+                    write_adversary(lo, n, tree, labels, vec, mat, factor, r, q)
                 # A gap far above the complementarity means that rounding broke feasibility.
                 if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
                     break
@@ -66,31 +75,59 @@ def interior_point(
                 exhausted[s] = True
                 break
             n_iter[s] += 1
-            if not step(n, point, loss, newton, gap, pairs):
+            gap = step(n, tree, scalar, vec, mat, line, block, gap, pairs)
+            idle = idle + 1 if gap > 0.9 * least else 0
+            if gap < 0.0:  # rounding spoiled the direction
+                gap = least
                 idle = 3
-                continue
-            gap = complementarity(n, point)
-            idle = 0 if gap < 0.9 * least else idle + 1
             least = min(least, gap)
         if not (lower > -np.inf and upper < np.inf):
+            max_product_up(lo, hi, parent, unary, tables, table_of, best)
             play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
 
 
 @kernel
-def step(n, point, loss, newton, gap, pairs):
-    """One predictor-corrector step of Mehrotra; False if rounding spoiled the direction."""
-    factorise(n, point, loss, newton)
-    residual = solve_newton(n, point, loss, newton, 0.0, True)
-    primal, dual = longest_steps(n, point, newton)
-    after = gap_after(n, point, newton, min(1.0, 1.0 / primal), min(1.0, 1.0 / dual))
+def step(n, tree, scalar, vec, mat, line, block, gap, pairs):
+    """One predictor-corrector step of Mehrotra; the gap after it, or -1 if there was no direction."""
+    factorise(n, tree, scalar, vec, mat, line, block)
+    primal, dual, slope, curve = predict(n, tree, scalar, vec, mat, line)
+    primal, dual = min(1.0, 1.0 / primal), min(1.0, 1.0 / dual)
+    after = gap - primal * (gap + slope) + dual * slope + primal * dual * curve
     target = (after / gap) ** 3 * gap / pairs
-    keep_products(n, point, newton)
-    residual = max(residual, solve_newton(n, point, loss, newton, target, False))
-    primal, dual = longest_steps(n, point, newton)
-    if not residual < 1e-2 or not primal + dual < np.inf:
-        return False
-    move(n, point, newton, min(1.0, 0.995 / primal), min(1.0, 0.995 / dual))
-    return True
+    residual = correct(n, tree, scalar, vec, mat, target, line)
+    primal, dual = longest_steps(n, tree, scalar, vec, mat)
+    if not (residual < 1e-2 and primal + dual < np.inf):
+        return -1.0
+    return move(n, tree, scalar, vec, mat, min(1.0, 0.995 / primal), min(1.0, 0.995 / dual))
+
+
+@kernel
+def move(n, tree, scalar, vec, mat, primal, dual):
+    """Go along the direction; returns the complementarity Σ x z + Σ p s, which is the gap."""
+    k = vec.shape[2]
+    gap = 0.0
+    for j in range(n):
+        mp = tree[j, ABOVE]
+        for b in range(tree[j, COUNT]):
+            if primal > 0.0:
+                for a in range(mp):
+                    mat[j, X, b, a] += primal * mat[j, DX, b, a]
+                for a in range(mp):
+                    z = mat[j, Z, b, a] + dual * mat[j, DZ, b, a]
+                    mat[j, Z, b, a] = z
+                    mat[j, INVERSE, b, a] = 1.0 / z if mat[j, X, b, a] > 0.0 else 0.0
+            total = 0.0
+            for a in range(mp):
+                total += mat[j, X, b, a]
+                gap += mat[j, X, b, a] * mat[j, Z, b, a]
+            vec[j, R, b] = total
+        if scalar[j, WEIGHT] > 0.0:
+            for a in range(k):
+                if primal > 0.0:
+                    vec[j, S, a] += primal * vec[j, DS, a]
+                    vec[j, P, a] += dual * vec[j, DP, a]
+                gap += vec[j, P, a] * vec[j, S, a]
+    return gap
 
 
 @kernel
@@ -108,98 +145,26 @@ def play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q):
 
 
 @kernel
-def count_pairs(n, point, k):
-    total = 0
-    for j in range(n):
-        for b in range(point.count[j]):
-            for a in range(parent_count(point, j)):
-                if point.x[j, b, a] > 0.0:
-                    total += 1
-        if point.weight[j] > 0.0:
-            total += k
-    return total
-
-
-@kernel
-def complementarity(n, point):
-    """The gap of the iterate: Σ x z + Σ p s."""
-    k = point.p.shape[1]
-    total = 0.0
-    for j in range(n):
-        for b in range(point.count[j]):
-            for a in range(parent_count(point, j)):
-                total += point.x[j, b, a] * point.z[j, b, a]
-        if point.weight[j] > 0.0:
-            for a in range(k):
-                total += point.p[j, a] * point.s[j, a]
-    return total
-
-
-@kernel
-def gap_after(n, point, newton, primal, dual):
-    k = point.p.shape[1]
-    total = 0.0
-    for j in range(n):
-        for b in range(point.count[j]):
-            for a in range(parent_count(point, j)):
-                x = point.x[j, b, a] + primal * newton.dx[j, b, a]
-                total += x * (point.z[j, b, a] + dual * newton.dz[j, b, a])
-        if point.weight[j] > 0.0:
-            for a in range(k):
-                s = point.s[j, a] + primal * newton.ds[j, a]
-                total += s * (point.p[j, a] + dual * newton.dp[j, a])
-    return total
-
-
-@kernel
-def keep_products(n, point, newton):
-    """Δx∘Δz into dz and Δp∘Δs into ds, for the corrector."""
-    k = point.p.shape[1]
-    for j in range(n):
-        for b in range(point.count[j]):
-            for a in range(parent_count(point, j)):
-                newton.dz[j, b, a] *= newton.dx[j, b, a]
-        if point.weight[j] > 0.0:
-            for a in range(k):
-                newton.ds[j, a] *= newton.dp[j, a]
-
-
-@kernel
-def move(n, point, newton, primal, dual):
-    k = point.p.shape[1]
-    for j in range(n):
-        mp = parent_count(point, j)
-        for b in range(point.count[j]):
-            x, z, inverse = point.x[j, b], point.z[j, b], point.inverse[j, b]
-            dx, dz = newton.dx[j, b], newton.dz[j, b]
-            total = 0.0
-            for a in range(mp):
-                x[a] += primal * dx[a]
-                z[a] += dual * dz[a]
-                inverse[a] = 1.0 / z[a] if x[a] > 0.0 else 0.0
-                total += x[a]
-            point.r[j, b] = total
-        if point.weight[j] > 0.0:
-            for a in range(k):
-                point.s[j, a] += primal * newton.ds[j, a]
-                point.p[j, a] += dual * newton.dp[j, a]
-
-
-@kernel
-def predictor_value(lo, hi, parent, unary, tables, table_of, cost, weight, point, augmented, best):
-    """Upper bound by the predictor of the iterate."""
+def predictor_value(
+    lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, augmented, best
+):
+    """Upper bound by the predictor of the iterate. augmented, best (N, k): scratch."""
     k = cost.shape[0]
     for i in range(lo, hi):
+        share = vec[i - lo, P]
         total = 0.0
         for a in range(k):
-            total += point.p[i - lo, a]
-        for b in range(k):
-            augmented[i, b] = 0.0
-        if point.weight[i - lo] > 0.0:
+            total += share[a]
+            augmented[i, a] = 0.0
+        if scalar[i - lo, WEIGHT] > 0.0:
             for a in range(k):
-                share = weight[i] * (point.p[i - lo, a] / total)
+                part = weight[i] * (share[a] / total)
                 for b in range(k):
-                    augmented[i, b] += share * cost[a, b]
+                    augmented[i, b] += part * cost[a, b]
+        elif weight[i] > 0.0:
+            for a in range(k):
+                for b in range(k):
+                    augmented[i, b] += weight[i] / k * cost[a, b]
         for b in range(k):
             augmented[i, b] += unary[i, b]
     max_product_up(lo, hi, parent, augmented, tables, table_of, best)
@@ -211,67 +176,67 @@ def predictor_value(lo, hi, parent, unary, tables, table_of, cost, weight, point
 
 
 @kernel
-def write_predictor(lo, n, point, p):
-    k = point.p.shape[1]
+def write_predictor(lo, n, scalar, vec, p):
+    k = p.shape[1]
     for j in range(n):
         total = 0.0
         for a in range(k):
-            total += point.p[j, a]
+            total += vec[j, P, a]
         for a in range(k):
-            p[lo + j, a] = point.p[j, a] / total if point.weight[j] > 0.0 else 1.0 / k
+            p[lo + j, a] = vec[j, P, a] / total if scalar[j, WEIGHT] > 0.0 else 1.0 / k
 
 
 @kernel
-def adversary_value(lo, n, unary, tables, table_of, cost, weight, point, scale):
+def adversary_value(
+    lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
+):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
-    Leaves the consistent node marginals in point.r and in scale[j, a] the factor of column a of x.
+    Leaves the consistent node marginals in R, and in factor[j, a] what column a of x is scaled by.
     """
     k = cost.shape[0]
     total = 0.0
     for j in range(n - 1, -1, -1):
-        m = point.count[j]
-        mp = parent_count(point, j)
-        up = point.parent[j]
+        m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+        x, r = mat[j, X], vec[j, R]
         for a in range(mp):
-            mass = 0.0
-            for b in range(m):
-                mass += point.x[j, b, a]
-            scale[j, a] = (1.0 if up == j else point.r[up, a]) / mass
+            factor[j, a] = 0.0
+        for b in range(m):
+            for a in range(mp):
+                factor[j, a] += x[b, a]
+        for a in range(mp):
+            factor[j, a] = (1.0 if up == j else vec[up, R, a]) / factor[j, a]
         table = tables[table_of[lo + j]]
         for b in range(m):
-            label = point.labels[j, b]
+            label = labels[j, b]
             mass = 0.0
             for a in range(mp):
-                share = point.x[j, b, a] * scale[j, a]
+                share = x[b, a] * factor[j, a]
                 mass += share
                 if up != j and share > 0.0:
-                    total += share * table[label, point.labels[up, a]]
-            point.r[j, b] = mass
+                    total += share * table[label, labels[up, a]]
+            r[b] = mass
             total += mass * unary[lo + j, label]
         if weight[lo + j] > 0.0:
             least = np.inf
             for a in range(k):
                 value = 0.0
                 for b in range(m):
-                    value += cost[a, point.labels[j, b]] * point.r[j, b]
+                    value += cost[a, labels[j, b]] * r[b]
                 least = min(least, value)
             total += weight[lo + j] * least
     return total
 
 
 @kernel
-def write_adversary(lo, n, point, scale, r, q):
-    k = r.shape[1]
+def write_adversary(lo, n, tree, labels, vec, mat, factor, r, q):
+    r[lo : lo + n] = 0.0
+    q[lo : lo + n] = 0.0
     for j in range(n):
-        up = point.parent[j]
-        for b in range(k):
-            r[lo + j, b] = 0.0
-            for a in range(k):
-                q[lo + j, b, a] = 0.0
-        for b in range(point.count[j]):
-            label = point.labels[j, b]
-            r[lo + j, label] = point.r[j, b]
+        up = tree[j, PARENT]
+        for b in range(tree[j, COUNT]):
+            label = labels[j, b]
+            r[lo + j, label] = vec[j, R, b]
             if up != j:
-                for a in range(point.count[up]):
-                    q[lo + j, label, point.labels[up, a]] = point.x[j, b, a] * scale[j, a]
+                for a in range(tree[j, ABOVE]):
+                    q[lo + j, label, labels[up, a]] = mat[j, X, b, a] * factor[j, a]

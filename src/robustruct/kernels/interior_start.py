@@ -5,167 +5,128 @@ labels and pairs that occur in no better labelling are dropped; -inf drops the s
 is scaled so that costs span 1 and the largest weight is 1.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from robustruct.kernels._jit import kernel
+from robustruct.kernels.interior_state import (
+    ABOVE, COST, COUNT, INVERSE, PARENT, WEIGHT, P, R, S, X, Z,
+)  # fmt: skip
 from robustruct.kernels.max_product import max_product_up
 
 
-class Point(NamedTuple):
-    """The iterate for one game, nodes counted from 0; room for the largest game of the range.
-
-    A root is held as the edge to a parent with a single label, so that no step treats it apart.
-    Entries of dropped pairs have x = inverse = 0; they stay at 0 in every formula.
-    """
-
-    parent: np.ndarray
-    """(n,) intp; the node itself marks a root"""
-    count: np.ndarray
-    """(n,) intp labels kept at each node"""
-    labels: np.ndarray
-    """(n, k) intp, the labels kept"""
-    weight: np.ndarray
-    """(n,) scaled weight; 0 where the node's cost is dropped"""
-    x: np.ndarray
-    """(n, k, k) the adversary's edge marginals [label, label of the parent], > 0"""
-    z: np.ndarray
-    """(n, k, k) their slacks u(a) - B(b, a) - c(b), > 0"""
-    inverse: np.ndarray
-    """(n, k, k) 1 / z"""
-    r: np.ndarray
-    """(n, k) row sums of x"""
-    p: np.ndarray
-    """(n, k) the predictor, summing to the weight, > 0"""
-    s: np.ndarray
-    """(n, k) its slacks (L r)(a) - v, > 0"""
-
-
 @kernel
-def new_point(n, k):
-    return Point(
-        np.empty(n, np.intp),
-        np.empty(n, np.intp),
-        np.empty((n, k), np.intp),
-        np.empty(n),
-        np.empty((n, k, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-        np.empty((n, k)),
-    )
+def reduce_game(
+    lo, hi, above, unary, tables, table_of, weight, spread, best, slack,
+    tree, labels, scalar, mat,
+):  # fmt: skip
+    """Fill the structure, the weights and, as x = 0 or 1, the pairs kept.
 
-
-@kernel
-def parent_count(point, j):
-    """Labels kept at the parent of node j; 1 above a root."""
-    above = point.parent[j]
-    return 1 if above == j else point.count[above]
-
-
-@kernel
-def reduce_game(lo, hi, parent, unary, tables, table_of, weight, spread, best, slack, point):
-    """Fill structure, weights and, as x = 0 or 1, the pairs kept. False if no labelling is finite.
-
-    ``spread`` is max L - min L. best and slack (N, k) are scratch: slack[i, b] ends as what label b
-    at node i costs the best labelling.
+    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and slack (N, k), out: best
+    labelling of each subtree, and what label b at node i costs the best labelling. Returns the number
+    of pairs kept, 0 if no labelling is finite.
     """
     k = unary.shape[1]
-    max_product_up(lo, hi, parent, unary, tables, table_of, best)
-    largest = 0.0
-    for i in range(lo, hi):
-        largest = max(largest, weight[i])
-    # The cost at stake in each tree, gathered at its root; rounding decides nothing near the border.
+    max_product_up(lo, hi, above, unary, tables, table_of, best)
+    heaviest = weight[lo:hi].max()
+    # The cost at stake in each tree, gathered at its root and handed down.
     stake = np.zeros(hi - lo)
     for i in range(lo, hi):
-        j = i - lo
-        stake[j] += weight[i] * spread
-        if parent[i] >= 0:
-            stake[parent[i] - lo] += stake[j]
+        stake[i - lo] += weight[i] * spread
+        if above[i] >= 0:
+            stake[above[i] - lo] += stake[i - lo]
+    pairs = 0
     for i in range(hi - 1, lo - 1, -1):
-        j = i - lo
-        above = parent[i]
+        j, up = i - lo, above[i] - lo
         # A weight this small moves the value by less than rounding does.
-        point.weight[j] = weight[i] / largest if weight[i] > 1e-13 * largest else 0.0
-        if above < 0:
-            point.parent[j] = j
-            top = best[i].max()
-            if not top > -np.inf:
-                return False
-            bound = stake[j] * (1.0 + 1e-9) + 1e-12 * abs(top)
-            stake[j] = bound
-            n = 0
-            for b in range(k):
-                slack[i, b] = top - best[i, b]
-                if slack[i, b] <= bound:
-                    point.labels[j, n] = b
-                    point.x[j, n, 0] = 1.0
-                    n += 1
-            point.count[j] = n
+        scalar[j, WEIGHT] = weight[i] / heaviest if weight[i] > 1e-13 * heaviest else 0.0
+        if above[i] >= 0:
+            tree[j, PARENT] = up
+            tree[j, ABOVE] = tree[up, COUNT]
+            stake[j] = stake[up]
+            table = tables[table_of[i]]
+            pairs += keep_pairs(
+                j, up, best[i], table, stake[j], slack[above[i]], slack[i], tree, labels, mat[j, X]
+            )
             continue
-        point.parent[j] = above - lo
-        stake[j] = stake[above - lo]
-        keep_pairs(i, j, above, lo, best, tables[table_of[i]], stake[j], slack, point)
-    return True
+        tree[j, PARENT] = j
+        tree[j, ABOVE] = 1
+        top = best[i].max()
+        if not top > -np.inf:
+            return 0
+        # Rounding decides nothing near the border.
+        stake[j] += 1e-9 * stake[j] + 1e-12 * abs(top)
+        m = 0
+        for b in range(k):
+            slack[i, b] = top - best[i, b]
+            if slack[i, b] <= stake[j]:
+                labels[j, m] = b
+                mat[j, X, m, 0] = 1.0
+                m += 1
+        tree[j, COUNT] = m
+        pairs += m
+    return pairs
 
 
 @kernel
-def keep_pairs(i, j, above, lo, best, table, bound, slack, point):
-    """Labels of node i, and pairs with its parent's, that occur in a labelling within the bound."""
-    k = best.shape[1]
-    up = above - lo
-    mp = point.count[up]
+def keep_pairs(j, up, best, table, bound, slack_up, slack, tree, labels, x):
+    """Labels of node j, and pairs with its parent's, that occur in a labelling within the bound."""
+    k = best.shape[0]
+    mp = tree[up, COUNT]
+    m = 0
+    pairs = 0
     message = np.empty(mp)
     for a in range(mp):
-        label = point.labels[up, a]
+        label = labels[up, a]
         value = -np.inf
         for b in range(k):
-            value = max(value, best[i, b] + table[b, label])
-        message[a] = slack[above, label] + value
-    n = 0
+            value = max(value, best[b] + table[b, label])
+        message[a] = slack_up[label] + value
     for b in range(k):
         least = np.inf
+        kept = 0
         for a in range(mp):
-            loss = message[a] - (best[i, b] + table[b, point.labels[up, a]])
-            point.x[j, n, a] = 1.0 if loss <= bound else 0.0
+            loss = message[a] - (best[b] + table[b, labels[up, a]])
             least = min(least, loss)
-        slack[i, b] = least
-        if least <= bound:
-            point.labels[j, n] = b
-            n += 1
-    point.count[j] = n
+            x[m, a] = 0.0
+            if loss <= bound:
+                x[m, a] = 1.0
+                kept += 1
+        slack[b] = least
+        if kept > 0:
+            labels[j, m] = b
+            m += 1
+            pairs += kept
+    tree[j, COUNT] = m
+    return pairs
 
 
 @kernel
-def start_point(lo, n, unary, tables, table_of, unit, loss, c, point):
+def start_point(lo, n, unary, tables, table_of, unit, loss, tree, labels, scalar, vec, mat, c):
     """A strictly feasible point near the middle: x spread evenly, slacks loosened messages.
 
     unit: what scores are divided by; loss (k, k) costs scaled to span 1; c (n, k) scratch.
     """
     k = loss.shape[0]
     for j in range(n):
+        share = scalar[j, WEIGHT] / k
         for a in range(k):
-            point.p[j, a] = point.weight[j] / k
-        for b in range(point.count[j]):
-            c[j, b] = unary[lo + j, point.labels[j, b]] / unit
+            vec[j, P, a] = share
+        for b in range(tree[j, COUNT]):
+            c[j, b] = unary[lo + j, labels[j, b]] / unit
             for a in range(k):
-                c[j, b] += point.p[j, a] * loss[a, point.labels[j, b]]
+                mat[j, COST, a, b] = loss[a, labels[j, b]]
+                c[j, b] += share * mat[j, COST, a, b]
     for j in range(n):
-        start_slacks(lo, j, tables, table_of, unit, c, point)
+        start_slacks(j, tables[table_of[lo + j]], unit, tree, labels, mat[j], c)
     for j in range(n - 1, -1, -1):
-        start_marginals(j, loss, point)
+        start_marginals(j, tree, scalar, vec, mat[j])
 
 
 @kernel
-def start_slacks(lo, j, tables, table_of, unit, c, point):
-    """z of the edge above node j, and the loosened message into c of its parent."""
-    m = point.count[j]
-    mp = parent_count(point, j)
-    up = point.parent[j]
-    table = tables[table_of[lo + j]]
-    x, z = point.x[j], point.z[j]
+def start_slacks(j, table, unit, tree, labels, mat, c):
+    """z of the edge above node j, and the message into c of its parent."""
+    m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+    x, z, inverse = mat[X], mat[Z], mat[INVERSE]
     total = 0.0
     pairs = 0
     for a in range(mp):
@@ -173,11 +134,10 @@ def start_slacks(lo, j, tables, table_of, unit, c, point):
         for b in range(m):
             z[b, a] = 0.0
             if x[b, a] > 0.0:
-                value = c[j, b]
+                z[b, a] = c[j, b]
                 if up != j:
-                    value += table[point.labels[j, b], point.labels[up, a]] / unit
-                z[b, a] = value
-                message = max(message, value)
+                    z[b, a] += table[labels[j, b], labels[up, a]] / unit
+                message = max(message, z[b, a])
         for b in range(m):
             if x[b, a] > 0.0:
                 z[b, a] = message - z[b, a]
@@ -189,48 +149,44 @@ def start_slacks(lo, j, tables, table_of, unit, c, point):
     for b in range(m):
         for a in range(mp):
             z[b, a] += loosening
-            point.inverse[j, b, a] = 1.0 / z[b, a] if x[b, a] > 0.0 else 0.0
+            inverse[b, a] = 1.0 / z[b, a] if x[b, a] > 0.0 else 0.0
     # Only differences between the messages matter: keep them small on long chains.
     if up != j:
-        top = -np.inf
-        for a in range(mp):
-            top = max(top, c[up, a])
+        top = c[up, :mp].max()
         for a in range(mp):
             c[up, a] -= top
 
 
 @kernel
-def start_marginals(j, loss, point):
+def start_marginals(j, tree, scalar, vec, mat):
     """x of the edge above node j, even over the labels kept under each label of the parent; s."""
-    k = loss.shape[0]
-    m = point.count[j]
-    mp = parent_count(point, j)
-    up = point.parent[j]
-    x = point.x[j]
+    k = vec.shape[2]
+    m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
+    x, z, r, s = mat[X], mat[Z], vec[j, R], vec[j, S]
     for b in range(m):
-        point.r[j, b] = 0.0
-    average = 0.0
+        r[b] = 0.0
+    product = 0.0
     pairs = 0
     for a in range(mp):
         kept = 0
         for b in range(m):
-            if x[b, a] > 0.0:
-                kept += 1
+            kept += 1 if x[b, a] > 0.0 else 0
+        share = (1.0 if up == j else vec[up, R, a]) / kept
+        pairs += kept
         for b in range(m):
             if x[b, a] > 0.0:
-                x[b, a] = (1.0 if up == j else point.r[up, a]) / kept
-                point.r[j, b] += x[b, a]
-                average += x[b, a] * point.z[j, b, a]
-                pairs += 1
-    if point.weight[j] == 0.0:
+                x[b, a] = share
+                r[b] += share
+                product += share * z[b, a]
+    if scalar[j, WEIGHT] == 0.0:
         return
     least = np.inf
     for a in range(k):
         value = 0.0
         for b in range(m):
-            value += loss[a, point.labels[j, b]] * point.r[j, b]
-        point.s[j, a] = value
+            value += mat[COST, a, b] * r[b]
+        s[a] = value
         least = min(least, value)
-    loosening = average / pairs * k / point.weight[j]
+    loosening = product / pairs * k / scalar[j, WEIGHT]
     for a in range(k):
-        point.s[j, a] += loosening - least
+        s[a] += loosening - least

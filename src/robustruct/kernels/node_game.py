@@ -14,8 +14,8 @@ ZERO_ONE, ABSOLUTE, SQUARED, ANY = 0, 1, 2, 3
 
 @kernel
 def node_scratch(k):
-    """Memory for `node_equilibrium`: lines (3, k), payoff (k, k), tableau (k+1, k+1), square (k, k+1),
-    labels (4, k), the last one 0, 1, 2, ..."""
+    """Memory for `node_equilibrium`: lines (3, k), payoff (k, k), tableau (k+1, k+1),
+    square (k, k+1), labels (4, k), the last row of which is 0, 1, 2, ..."""
     labels = np.empty((4, k), np.intp)
     for b in range(k):
         labels[3, b] = b
@@ -29,9 +29,10 @@ def node_equilibrium(
 ):  # fmt: skip
     """Equilibrium of one node for any kind of cost.
 
-    cost[a, b] is ``offset[b]`` plus: unit where a != b (ZERO_ONE), |place[a] - place[b]| (ABSOLUTE),
-    its square (SQUARED), or anything (ANY). order (k,) sorts ``place``. rows, columns (k,) bool, in
-    and out, used by ANY only: the labels that carried the last equilibrium, tried first.
+    cost[a, b] is ``offset[b]`` plus: unit where a != b (ZERO_ONE), |place[a] - place[b]|
+    (ABSOLUTE), its square (SQUARED), or anything (ANY). order (k,) sorts ``place``. rows, columns
+    (k,) bool, in and out, used by ANY only: the labels that carried the last equilibrium, tried
+    first.
     """
     k = scores.shape[0]
     lines, payoff, tableau, square, labels = scratch
@@ -158,11 +159,11 @@ def _around(c, place, p):
 
 @kernel
 def _squared(a, w, x, order, p, r, start, hull, stop):
-    """A predictor with mean c costs h(c) - 2 c x_b + x_b^2 at label b, h interpolating x^2 at the places.
+    """A predictor with mean c costs h(c) - 2 c x_b + x_b^2 at label b; h joins the points (x, x^2).
 
-    So the game is a minimum over c alone of w h(c) + max_b (a_b + w x_b^2 - 2 w c x_b): a walk along
-    the kinks of h (the places) and of the envelope of lines until the slope turns. A pair of labels
-    is enough for either player. start, hull, stop (k,): scratch.
+    So the game is a minimum over c alone of w h(c) + max_b (a_b + w x_b^2 - 2 w c x_b): a walk
+    along the kinks of h (the places) and of the envelope of lines until the slope turns. A pair of
+    labels is enough for either player. start, hull, stop (k,): scratch.
     """
     k = a.shape[0]
     # The envelope from left to right: slopes -2 w x_b increase as x_b falls.
@@ -409,7 +410,7 @@ def _solve(square, m, at, x, n):
 
 @kernel
 def _simplex(payoff, n, kept, tableau, labels, p, r, rows, columns):
-    """Matrix game with payoffs >= 1: max Σ y s.t. payoff' y <= 1, y >= 0; then p = y V, V = 1 / Σ y.
+    """Matrix game with payoffs >= 1: max Σ y s.t. payoff' y <= 1, y >= 0; p = y V, V = 1 / Σ y.
 
     Condensed tableau: a row per basic and a column per nonbasic variable; variables 0..k-1 are y,
     k.. the slacks of the adversary's labels. Out: p, r and the labels that carry them.
@@ -499,7 +500,7 @@ def _pivot(tableau, n_rows, n_columns, leave, enter):
 
 @kernel
 def node_equilibria(kind, place, order, unit, offset, cost, weight, scores, p, r, value):
-    """`node_equilibrium` for each row of scores (n, k); weight (n,); p, r (n, k), value (n,), out."""
+    """`node_equilibrium` row by row. scores (n, k), weight (n,); out: p, r (n, k), value (n,)."""
     k = scores.shape[1]
     scratch = node_scratch(k)
     rows = np.zeros(k, np.bool_)

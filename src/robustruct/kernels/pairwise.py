@@ -16,6 +16,7 @@ node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf; kind 0 masks not
 pair_mask (2, k, k)    0 or -inf, [child, parent], by table_turn
 rate (S,)              weight of the sample in the objective divided by alpha
 pair, mass, count      (N, slots) sparse edge marginals: codes b * k + a and their mass; (N,) entries
+gram_*                 products of a sample's feature rows, so that a step can update its scores
 """
 
 import numpy as np
@@ -73,9 +74,12 @@ def move_centres(lo, hi, p0, r, cost_t, inv_mu):
 def _gather(
     lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
     table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
-    unary, tables, slot,
+    unary, tables, slot, slot_turn,
 ):  # fmt: skip
-    """Scores of one sample under theta: unary (n, k), and its distinct tables with slot (n,)."""
+    """Scores of one sample under theta: unary (n, k), and its distinct tables with slot (n,)
+
+    and slot_turn (tables,), the orientation of each; return the number of distinct tables.
+    """
     k = unary.shape[1]
     used = 0
     for i in range(lo, hi):
@@ -94,6 +98,7 @@ def _gather(
         t = table_of[i]
         if slot_of_table[t] < 0:
             slot_of_table[t] = used
+            slot_turn[used] = table_turn[t]
             table = tables[used]
             used += 1
             mask2 = pair_mask[table_turn[t]]
@@ -115,6 +120,95 @@ def _gather(
     for i in range(lo, hi):
         if parent[i] >= 0:
             slot_of_table[table_of[i]] = -1
+    return used
+
+
+@kernel
+def gram_sizes(offsets, parent, table_of, n_tables, node_start, table_start):
+    """Where each sample's Gram matrices of nodes and of distinct tables begin; outputs (S+1,)."""
+    seen = np.full(n_tables, -1, np.intp)
+    node_start[0] = 0
+    table_start[0] = 0
+    for s in range(len(offsets) - 1):
+        distinct = 0
+        for i in range(offsets[s], offsets[s + 1]):
+            if parent[i] >= 0 and seen[table_of[i]] != s:
+                seen[table_of[i]] = s
+                distinct += 1
+        node_start[s + 1] = node_start[s] + (offsets[s + 1] - offsets[s]) ** 2
+        table_start[s + 1] = table_start[s] + distinct**2
+
+
+@kernel
+def _gram(rows, n, indptr, indices, data, spread_out, out):
+    """out[i * n + j] = <row i, row j>; spread_out is scratch as wide as a row, zero before and after."""
+    for i in range(n):
+        for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            spread_out[indices[at]] = data[at]
+        for j in range(i + 1):
+            total = 0.0
+            for at in range(indptr[rows[j]], indptr[rows[j] + 1]):
+                total += data[at] * spread_out[indices[at]]
+            out[i * n + j] = total
+            out[j * n + i] = total
+        for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            spread_out[indices[at]] = 0.0
+
+
+@kernel
+def gram_matrices(
+    offsets, parent, table_of, table_row, x_indptr, x_indices, x_data, n_node_features,
+    f_indptr, f_indices, f_data, n_edge_features, node_start, table_start, node_gram, table_gram,
+):  # fmt: skip
+    """Fill node_gram and table_gram; distinct tables in the order in which _gather meets them."""
+    seen = np.full(len(table_row), -1, np.intp)
+    node_scratch = np.zeros(n_node_features)
+    edge_scratch = np.zeros(n_edge_features)
+    longest = 0
+    for s in range(len(offsets) - 1):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    rows = np.empty(longest, np.intp)
+    for s in range(len(offsets) - 1):
+        lo, hi = offsets[s], offsets[s + 1]
+        for i in range(lo, hi):
+            rows[i - lo] = i
+        _gram(rows, hi - lo, x_indptr, x_indices, x_data, node_scratch, node_gram[node_start[s] :])
+        distinct = 0
+        for i in range(lo, hi):
+            if parent[i] >= 0 and seen[table_of[i]] != s:
+                seen[table_of[i]] = s
+                rows[distinct] = table_row[table_of[i]]
+                distinct += 1
+        _gram(rows, distinct, f_indptr, f_indices, f_data, edge_scratch, table_gram[table_start[s] :])
+
+
+@kernel
+def _update_scores(
+    lo, n, begin, end, items, up, y, w, component, owner, table_of, table_turn, slot, slot_turn,
+    node_gram, node_at, table_gram, table_at, n_tables, step, unary, augmented, tables,
+):  # fmt: skip
+    """What theta -= step * change does to the scores of the sample itself."""
+    for at in range(begin, end):
+        i = items[at]
+        if component[i] >= 0:
+            for j in range(n):
+                shift = step * node_gram[node_at + i * n + j]
+                if shift != 0.0:
+                    unary[j, y[i]] -= shift
+                    unary[j, w[i]] += shift
+                    augmented[j, y[i]] -= shift
+                    augmented[j, w[i]] += shift
+        if owner[i] >= 0:
+            turn = table_turn[table_of[lo + i]]
+            y1, y2, w1, w2 = y[i], y[up[i]], w[i], w[up[i]]
+            for t in range(n_tables):
+                shift = step * table_gram[table_at + slot[i] * n_tables + t]
+                if slot_turn[t] == turn:
+                    tables[t, y1, y2] -= shift
+                    tables[t, w1, w2] += shift
+                else:
+                    tables[t, y2, y1] -= shift
+                    tables[t, w2, w1] += shift
 
 
 @kernel
@@ -369,16 +463,17 @@ def pairwise_visits(
     order, offsets, parent, x_indptr, x_indices, x_data, theta_node,
     f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
     node_kind, unary_mask, pair_mask, cost, weight, rate, inv_mu, inner, p0, r, pair, mass, count,
-    change_node, change_edge, gap, given,
+    change_node, change_edge, node_start, table_start, node_gram, table_gram, gap, given,
 ):  # fmt: skip
     """Visit the samples of ``order`` in turn, moving theta, r and the pairs in place.
 
     ``inner`` steps a visit at most. gap (S,): how far (r, q) was from the best answer to the
     predictor when the visit began; given (S,): what the predictor itself gave away. Their sum is
     the sample's share of the duality gap at that moment. change_* are scratch of theta's shape, zero
-    before and after.
+    before and after. Without Gram matrices (node_gram of length 0) every step gathers the scores anew.
     """
     k = theta_node.shape[1]
+    has_gram = len(node_gram) > 0
     longest = 0
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
@@ -395,6 +490,7 @@ def pairwise_visits(
     tables = np.empty((min(longest, len(table_row)), k, k))
     slot_of_table = np.full(len(table_row), -1, np.intp)
     slot = np.empty(longest, np.intp)
+    slot_turn = np.empty(longest, np.intp)
     up = np.empty(longest, np.intp)
     y_labels = np.empty(longest, np.intp)
     w_labels = np.empty(longest, np.intp)
@@ -410,12 +506,14 @@ def pairwise_visits(
         for i in range(n):
             up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
         first_gap = 0.0
+        n_tables = 0
         for m in range(inner):
-            _gather(
-                lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
-                theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
-                slot_of_table, unary, tables, slot,
-            )  # fmt: skip
+            if m == 0 or not has_gram:
+                n_tables = _gather(
+                    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+                    theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
+                    slot_of_table, unary, tables, slot, slot_turn,
+                )  # fmt: skip
             lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
             max_product_up(0, n, up, augmented, tables, slot, best)
             value = max_product_down(0, n, up, tables, slot, best, y_labels)
@@ -467,6 +565,12 @@ def pairwise_visits(
                     theta_node, f_indptr, f_indices, theta_edge, table_of, table_row, table_turn,
                     change_node, change_edge, step * rate[s],
                 )  # fmt: skip
+                if step > 0.0 and has_gram:
+                    _update_scores(
+                        lo, n, begin, end, items, up, y_labels, w_labels, component, owner, table_of,
+                        table_turn, slot, slot_turn, node_gram, node_start[s], table_gram,
+                        table_start[s], n_tables, step * rate[s], unary, augmented, tables,
+                    )  # fmt: skip
                 if step > 0.0:
                     _move_mass(
                         lo, begin, end, items, up, y_labels, w_labels, component, owner, step,

@@ -11,8 +11,8 @@ def regrets(first, last, offsets, parent, unary, tables, table_of, node, edge, t
     """Rewrite each score(y) as top[s] + Σ_roots node[root, y] + Σ_i edge[i, y_i, y_parent(i)].
 
     All terms are <= 0. node (N, k), out: the best labelling with label b at i, minus the best one;
-    edge (N, k, k), out, [child, parent]: zero at roots; -inf where a pair is forbidden. The sum over
-    labellings uses ``node`` of the roots only. top (S,), out: the score of the best labelling.
+    edge (N, k, k), out, [child, parent]: zero at roots; -inf where a pair is forbidden. The sum
+    above uses ``node`` of the roots only. top (S,), out: the score of the best labelling.
     """
     k = unary.shape[1]
     best = np.empty_like(unary)

@@ -99,12 +99,13 @@ def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out
 @kernel
 def sum_product(
     first, last, offsets, parent, unary, tables, table_of, exp_tables, table_max,
-    log_partition, r, q, table_sums,
+    log_partition, r, q, share, table_sums,
 ):  # fmt: skip
     """Log-partition (S,) and marginals of samples first .. last-1.
 
     r (N, k) node marginals. q (N, k, k) edge marginals [child, parent], zero at roots, or of length
-    0 when not wanted. table_sums (T, k, k): the edge marginals added up by table, or of length 0.
+    0 when not wanted. table_sums (T, k, k): the edge marginals added up by table, each sample's
+    times share[s].
     A component whose every labelling is forbidden has marginals 0 and log-partition -inf.
     """
     k = unary.shape[1]
@@ -151,8 +152,7 @@ def sum_product(
                 for b in range(k):
                     for a in range(k):
                         q[i, b, a] = joint[b, a]
-            if len(table_sums):
-                for b in range(k):
-                    for a in range(k):
-                        table_sums[t, b, a] += joint[b, a]
+            for b in range(k):
+                for a in range(k):
+                    table_sums[t, b, a] += share[s] * joint[b, a]
         log_partition[s] = log_z

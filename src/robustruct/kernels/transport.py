@@ -9,29 +9,29 @@ _TINY = 1e-15  # mass that rounding leaves behind
 
 @kernel
 def transport(gain, supply, demand, plan):
-    """Fill plan (k, l) with margins supply (k,) and demand (l,), Σ gain·plan as large as possible.
+    """Fill plan (k, m) with margins supply (k,) and demand (m,), Σ gain·plan as large as possible.
 
-    Shortest augmenting paths with potentials, O((k + l)^2) each. Pairs with gain -inf are not used;
+    Shortest augmenting paths with potentials, O((k + m)^2) each. Pairs with gain -inf are not used;
     return the mass that could not be placed because of them (0 when every pair is allowed).
     """
-    k, l = gain.shape
+    k, m = gain.shape
     left = supply.copy()
     need = demand.copy()
-    potential = np.zeros(k + l)
-    distance = np.empty(k + l)
-    previous = np.empty(k + l, np.intp)
-    done = np.empty(k + l, np.bool_)
+    potential = np.zeros(k + m)
+    distance = np.empty(k + m)
+    previous = np.empty(k + m, np.intp)
+    done = np.empty(k + m, np.bool_)
     for b in range(k):
-        for a in range(l):
+        for a in range(m):
             plan[b, a] = 0.0
-    for a in range(l):
+    for a in range(m):
         best = -np.inf
         for b in range(k):
             best = max(best, gain[b, a])
         if best > -np.inf:
             potential[k + a] = -best
     # Each path empties a row, fills a column or cancels a pair; the limit is for safety only.
-    for _ in range(100 * (k + l)):
+    for _ in range(100 * (k + m)):
         waiting = False
         for b in range(k):
             waiting = waiting or left[b] > _TINY
@@ -39,16 +39,18 @@ def transport(gain, supply, demand, plan):
             previous[b] = -1
         if not waiting:
             break
-        for a in range(l):
+        for a in range(m):
             distance[k + a] = np.inf
-        for x in range(k + l):
+        for x in range(k + m):
             done[x] = False
         target = -1
         while True:
             node = -1
-            for x in range(k + l):
-                if not done[x] and distance[x] < np.inf and (
-                    node < 0 or distance[x] < distance[node]
+            for x in range(k + m):
+                if (
+                    not done[x]
+                    and distance[x] < np.inf
+                    and (node < 0 or distance[x] < distance[node])
                 ):
                     node = x
             if node < 0:
@@ -63,7 +65,7 @@ def transport(gain, supply, demand, plan):
                         distance[b] = distance[node]
                         previous[b] = node
             else:
-                for a in range(l):
+                for a in range(m):
                     if gain[node, a] > -np.inf and not done[k + a]:
                         edge = potential[node] - potential[k + a] - gain[node, a]
                         reached = distance[node] + max(edge, 0.0)
@@ -72,7 +74,7 @@ def transport(gain, supply, demand, plan):
                             previous[k + a] = node
         if target < 0:
             break
-        for x in range(k + l):
+        for x in range(k + m):
             potential[x] += min(distance[x], distance[target])
         amount = need[target - k]
         x = target
@@ -107,29 +109,29 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
     The temperature falls to the spread of the finite gains divided by ``sharpness``, ``n_steps``
     scalings at each level. Pairs with gain -inf get no mass, so margins may stay short there.
     """
-    k, l = gain.shape
+    k, m = gain.shape
     low = np.inf
     high = -np.inf
     for b in range(k):
-        for a in range(l):
+        for a in range(m):
             if gain[b, a] > -np.inf:
                 low = min(low, gain[b, a])
                 high = max(high, gain[b, a])
     row = np.zeros(k)
-    column = np.zeros(l)
+    column = np.zeros(m)
     heat = high - low
     coldest = heat / sharpness
     while heat > 0.0:
         for _ in range(n_steps):
             for b in range(k):
                 row[b] = _fit(gain[b], column, heat, supply[b])
-            for a in range(l):
+            for a in range(m):
                 column[a] = _fit(gain[:, a], row, heat, demand[a])
         if heat <= coldest:
             break
         heat = max(0.25 * heat, coldest)
     for b in range(k):
-        for a in range(l):
+        for a in range(m):
             total = gain[b, a] + row[b] + column[a]
             if heat > 0.0:
                 plan[b, a] = np.exp(total / heat) if total > -np.inf else 0.0
@@ -137,12 +139,12 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
                 plan[b, a] = supply[b] * demand[a] if gain[b, a] > -np.inf else 0.0
     for b in range(k):
         total = 0.0
-        for a in range(l):
+        for a in range(m):
             total += plan[b, a]
         if total > supply[b]:
-            for a in range(l):
+            for a in range(m):
                 plan[b, a] *= supply[b] / total
-    for a in range(l):
+    for a in range(m):
         column[a] = 0.0
         for b in range(k):
             column[a] += plan[b, a]
@@ -153,13 +155,13 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
     missing = 0.0
     for b in range(k):
         row[b] = supply[b]
-        for a in range(l):
+        for a in range(m):
             row[b] -= plan[b, a]
         row[b] = max(row[b], 0.0)
         missing += row[b]
     if missing > 0.0:
         for b in range(k):
-            for a in range(l):
+            for a in range(m):
                 if gain[b, a] > -np.inf:
                     plan[b, a] += row[b] * column[a] / missing
 

@@ -70,7 +70,7 @@ def matrix_game(payoff: Any) -> tuple[float, np.ndarray, np.ndarray]:
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    if result.status != 0:
+    if result.status != 0 or result.x is None or result.fun is None:
         raise RuntimeError(f"the linear program of the oracle failed: {result.message}")
     p = np.maximum(-result.ineqlin.marginals, 0.0)
     return float(-result.fun) * size + shift, p / p.sum(), result.x[:-1]

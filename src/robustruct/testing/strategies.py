@@ -51,7 +51,16 @@ def cost_matrices(draw: Draw, n_labels: int) -> np.ndarray:
     """(k, k): the usual losses and those that break solvers."""
     kind = draw(
         st.sampled_from(
-            ["hamming", "absolute", "squared", "any", "negative", "constant", "equal rows", "dominated"]
+            [
+                "hamming",
+                "absolute",
+                "squared",
+                "any",
+                "negative",
+                "constant",
+                "equal rows",
+                "dominated",
+            ]
         )
     )
     k = n_labels
@@ -97,7 +106,7 @@ def games(
     max_weight_exponent: int = 6,
     forbid: bool = True,
 ) -> GameData:
-    """A game on a forest. With ``forbid``, some scores are -inf, but never those of all labellings."""
+    """A game on a forest. With ``forbid``, some scores are -inf, yet never all labellings'."""
     n_nodes, edges = draw(forests(min_nodes, max_nodes))
     k = draw(st.integers(min_labels, max_labels))
     scale = 10.0 ** draw(st.integers(min_exponent, max_exponent))

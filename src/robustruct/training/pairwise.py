@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
 from robustruct.kernels.pairwise import (
+    gram_matrices,
+    gram_sizes,
     move_centres,
     pair_sums,
     pairwise_visits,
@@ -16,6 +18,9 @@ from robustruct.kernels.pairwise import (
 )
 from robustruct.parallel import over_samples
 from robustruct.training.problem import Problem
+
+
+GRAM_LIMIT = 2**24  # numbers, 128 MiB
 
 
 class PairwiseAscent:
@@ -39,8 +44,29 @@ class PairwiseAscent:
         self.mass = np.zeros((batch.n_nodes, slots))
         self.count = np.zeros(batch.n_nodes, np.int32)
         truth_pairs(batch.parent, problem.labels, k, self.pair, self.mass, self.count)
+        self.node_start, self.table_start, self.node_gram, self.table_gram = self._grams()
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
+
+    def _grams(self) -> tuple[np.ndarray, ...]:
+        """Gram matrices of all samples, or empty ones where a visit is a single step anyway."""
+        design, batch = self.problem.design, self.problem.design.batch
+        node_start, table_start = (np.zeros(batch.n_samples + 1, np.intp) for _ in range(2))
+        gram_sizes(
+            batch.node_offsets, batch.parent, design.table_of, design.n_tables, node_start, table_start
+        )
+        size = node_start[-1] + table_start[-1]
+        if self.inner == 1 or size > GRAM_LIMIT:
+            return node_start, table_start, np.empty(0), np.empty(0)
+        node_gram, table_gram = np.empty(node_start[-1]), np.empty(table_start[-1])
+        nodes, edges = self.nodes, self.edges
+        gram_matrices(
+            batch.node_offsets, batch.parent, design.table_of, design.table_row,
+            nodes.indptr, nodes.indices, nodes.data, nodes.shape[1],
+            edges.indptr, edges.indices, edges.data, edges.shape[1],
+            node_start, table_start, node_gram, table_gram,
+        )  # fmt: skip
+        return node_start, table_start, node_gram, table_gram
 
     def visit(self, order: np.ndarray) -> None:
         """Improve the blocks of the samples in ``order``, one after the other."""
@@ -55,7 +81,7 @@ class PairwiseAscent:
             self.turned, self.kinds, problem.constraints.unary_masks(), problem.constraints.pair_masks(),
             problem.cost, problem.node_weight, problem.share / problem.alpha, self.inv_mu, self.inner,
             self.p0, self.r, self.pair, self.mass, self.count, node_change, edge_change,
-            self.gap, self.given,
+            self.node_start, self.table_start, self.node_gram, self.table_gram, self.gap, self.given,
         )  # fmt: skip
         if self.pair.shape[1] < k * k and (self.count == self.pair.shape[1]).any():
             room = min(2 * self.pair.shape[1], k * k) - self.pair.shape[1]
