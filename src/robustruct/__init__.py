@@ -10,11 +10,15 @@ from robustruct._version import __version__
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
+    from robustruct.models import AGM, CRF, SSVM
 
-__all__ = ["GameSolution", "Graph", "__version__", "solve_game", "solve_games"]
+__all__ = ["AGM", "CRF", "SSVM", "GameSolution", "Graph", "__version__", "solve_game", "solve_games"]
 
 # Loaded on first use, so that importing the package (and the command line) starts at once.
 _HOME = {
+    "AGM": "robustruct.models",
+    "CRF": "robustruct.models",
+    "SSVM": "robustruct.models",
     "GameSolution": "robustruct.game.solve",
     "Graph": "robustruct.graphs.graph",
     "solve_game": "robustruct.game.solve",

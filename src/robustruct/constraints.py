@@ -78,6 +78,33 @@ class Constraints:
         )
 
 
+    def check_truth(self, design: Design, labels: np.ndarray, classes: np.ndarray) -> None:
+        """The training labels must keep the rules; the error names the first that does not."""
+        if self.empty:
+            return
+        batch = design.batch
+        kinds = node_kinds(batch)
+        broken = np.isinf(self.unary_masks()[kinds, labels])
+        child = np.flatnonzero(batch.parent >= 0)
+        above, turned = batch.parent[child], batch.flipped[child]
+        first, second = np.where(turned, above, child), np.where(turned, child, above)
+        bad = np.isinf(self.pairs[labels[first], labels[second]])
+        if not (broken.any() or bad.any()):
+            return
+        if bad.any():
+            e = int(bad.argmax())
+            node, what = first[e], f"{classes[labels[first[e]]]!r} followed by {classes[labels[second[e]]]!r}"
+        else:
+            node = int(broken.argmax())
+            what = f"{classes[labels[node]]!r} at the start or end of a sequence"
+        sample = int(np.searchsorted(batch.node_offsets, node, side="right")) - 1
+        where = batch.node_of[node] - batch.node_offsets[sample]
+        raise InvalidInputError(
+            f"sample {sample}, node {where}: the labels hold {what}, which `forbidden` or `constraints` "
+            "rules out. Correct the labels or drop the rule."
+        )
+
+
 def node_kinds(batch: Batch) -> np.ndarray:
     """(N,) bit 0: no edge enters the node; bit 1: no edge leaves it."""
     child = np.flatnonzero(batch.parent >= 0)

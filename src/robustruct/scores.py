@@ -29,6 +29,13 @@ class Scores:
     def n_labels(self) -> int:
         return self.unary.shape[1]
 
+    def part(self, first: int, last: int) -> Scores:
+        """The scores of samples first .. last-1."""
+        span = slice(self.batch.node_offsets[first], self.batch.node_offsets[last])
+        return Scores(
+            self.batch.part(first, last), self.unary[span].copy(), self.tables, self.table_of[span].copy()
+        )
+
     @classmethod
     def from_user(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
         """Scores given per user node (N, k) and per user edge (M, k, k) [first, second label]."""

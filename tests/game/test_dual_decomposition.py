@@ -11,7 +11,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.game import DualDecomposition, Status, solve_game
 from robustruct.kernels.transport import sinkhorn, transport
 from robustruct.testing.oracles import matrix_game
-from robustruct.testing.strategies import games
+from robustruct.testing.strategies import GameData, games
 
 
 def rooted(game):
@@ -120,6 +120,20 @@ def test_nodes_that_agree_up_to_rounding_do_not_throw_the_messages_away():
         game = random_game(24, 7, seed, scale=10 ** rng.uniform(-1, 1), weight=weight)
         solution = solve_game(*game, solver="dual_decomposition", tol=1e-2)
         assert solution.status is Status.CONVERGED
+
+
+def test_heavy_nodes_do_not_freeze_the_messages_of_light_ones():
+    game = GameData(
+        np.array([[0.0, 96239.0], [34165.0, 45455.0], [85508.0, 5200.0], [0.0, -1e5],
+                  [-27983.0, 1184.0]]),
+        np.array([[0, 4], [2, 0], [3, 1]]),
+        np.array([[[0.0, 96239.0], [40361.0, 33333.0]], [[34165.0, 45455.0], [85508.0, 5200.0]],
+                  [[0.0, -1e5], [-27983.0, 1184.0]]]),
+        1 - np.eye(2),
+        np.array([100.0, 1.0, 1.0, 1.0, 1e6]),
+    )  # fmt: skip
+    solution = solve_game(*game, solver="dual_decomposition", tol=1e-4)
+    assert solution.status is Status.CONVERGED
 
 
 def test_running_out_of_steps_is_said():

@@ -145,7 +145,7 @@ class _Search:
         """Forget the averages, as early steps were far off; twice as many steps until next time."""
         gap = self.upper - self.lower
         # Steps that tend to zero, though not too fast, converge whatever the lower bound does.
-        self.step[gap > 0.5 * self.window_gap] *= 0.8
+        self.step[gap > 0.5 * self.window_gap] *= 0.9
         self.window_gap = gap
         self.window_end = 2 * self.n_done
         for total in (self.p_sum, self.r_sum, self.mass):

@@ -37,10 +37,12 @@ class InteriorPoint(GameSolver):
             np.zeros(b.n_samples, np.intp), np.zeros(b.n_samples, bool), self.name,
         )  # fmt: skip
         allowed = game.allowed_gap(tol)
+        warm = play if start is None else start
         over_samples(
             lambda first, last: interior_point(
                 first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, game.cost,
-                game.weight, allowed, self.max_iter, play.p, play.r, play.q, play.n_iter, play.exhausted,
+                game.weight, allowed, self.max_iter, start is not None, warm.p, warm.r, warm.q,
+                play.p, play.r, play.q, play.n_iter, play.exhausted,
             ),
             b.node_offsets,
             n_jobs,

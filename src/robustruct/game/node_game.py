@@ -57,7 +57,7 @@ class CostForm:
         k = len(cost)
         offset = np.diag(cost).copy()
         excess = cost - offset
-        slack = 1e-12 * np.abs(cost).max()
+        slack = 1e-12 * np.abs(excess).max()
         kind, place, unit = ANY, np.zeros(k), 0.0
         if k == 1 or _near(excess, excess[0, -1] * (1 - np.eye(k)), slack):
             kind, unit = ZERO_ONE, float(excess[0, -1]) if k > 1 else 0.0

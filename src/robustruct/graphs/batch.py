@@ -63,6 +63,20 @@ class Batch:
             flipped,
         )
 
+    def part(self, first: int, last: int) -> Batch:
+        """Samples first .. last-1 as a batch of their own."""
+        node, edge = self.node_offsets[first], self.edge_offsets[first]
+        span = slice(node, self.node_offsets[last])
+        parent, edge_of = self.parent[span], self.edge_of[span]
+        return Batch(
+            self.node_offsets[first : last + 1] - node,
+            self.edge_offsets[first : last + 1] - edge,
+            np.where(parent < 0, -1, parent - node),
+            self.node_of[span] - node,
+            np.where(edge_of < 0, -1, edge_of - edge),
+            self.flipped[span].copy(),
+        )
+
     @property
     def n_samples(self) -> int:
         return len(self.node_offsets) - 1

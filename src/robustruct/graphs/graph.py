@@ -118,8 +118,11 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
 
 def _checked_rows(features: Any, field: str) -> Any:
     if sp.issparse(features):
-        if features.ndim != 2:
-            raise InvalidInputError(f"{field} is a sparse array of {features.ndim} dimension(s); expected 2.")
+        n_dimensions: int = getattr(features, "ndim", 2)
+        if n_dimensions != 2:
+            raise InvalidInputError(
+                f"{field} is a sparse array of {n_dimensions} dimension(s); expected 2."
+            )
     elif isinstance(features, np.ndarray):
         if features.ndim != 2:
             raise InvalidInputError(

@@ -1,9 +1,10 @@
 """Small dense linear algebra for the blocks of a game, up to some sixty labels.
 
-Symmetric matrices are held in their upper triangle. Sizes are given apart from the arrays, which may
-be larger. Inner loops run along a row, four rows of the other factor at a time. Two habits of numba
-shape the code: a view of a row costs a reference count, so elements are indexed in full; and a loop
-that starts elsewhere than at 0 is only vectorised over unsigned integers.
+Matrices live in a stack mat (n, slots, k, k), vectors in a stack vec (n, slots, k), and are named by
+the two leading indices: passing a view would cost two atomic reference counts, which at three labels
+is more than the arithmetic. Symmetric matrices are held in their upper triangle. Inner loops run
+along a row, four rows of the other factor at a time; a loop that starts elsewhere than at 0 runs over
+unsigned integers, without which numba would not vectorise it.
 """
 
 import numpy as np
@@ -12,202 +13,249 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
-def dot(n, x, y):
-    """Σ x[i] y[i] over the first n entries."""
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
-
-
-@kernel
-def product(rows, n, a, x, out):
-    """out[i] = Σ_j a[i, j] x[j]; four rows at a time hide the latency of the sums."""
+def product(rows, n, mat, i, a, vec, j, x, l, out):
+    """vec[l, out] = mat[i, a] vec[j, x]; four rows at a time hide the latency of the sums."""
     blocks = rows - rows % 4
-    for i in range(0, blocks, 4):
+    for b in range(0, blocks, 4):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(n):
-            value = x[j]
-            s0 += a[i, j] * value
-            s1 += a[i + 1, j] * value
-            s2 += a[i + 2, j] * value
-            s3 += a[i + 3, j] * value
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
-    for i in range(blocks, rows):
+        for c in range(n):
+            value = vec[j, x, c]
+            s0 += mat[i, a, b, c] * value
+            s1 += mat[i, a, b + 1, c] * value
+            s2 += mat[i, a, b + 2, c] * value
+            s3 += mat[i, a, b + 3, c] * value
+        vec[l, out, b] = s0
+        vec[l, out, b + 1] = s1
+        vec[l, out, b + 2] = s2
+        vec[l, out, b + 3] = s3
+    for b in range(blocks, rows):
         s0 = 0.0
-        for j in range(n):
-            s0 += a[i, j] * x[j]
-        out[i] = s0
+        for c in range(n):
+            s0 += mat[i, a, b, c] * vec[j, x, c]
+        vec[l, out, b] = s0
 
 
 @kernel
-def add_transposed_product(rows, n, a, x, out):
-    """out[j] += Σ_i a[i, j] x[i]."""
+def add_transposed_product(rows, n, mat, i, a, vec, j, x, l, out):
+    """vec[l, out] += mat[i, a]' vec[j, x]."""
     blocks = rows - rows % 4
-    for i in range(0, blocks, 4):
-        c0, c1, c2, c3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for j in range(n):
-            out[j] += (c0 * a[i, j] + c1 * a[i + 1, j]) + (c2 * a[i + 2, j] + c3 * a[i + 3, j])
-    for i in range(blocks, rows):
-        c0 = x[i]
-        for j in range(n):
-            out[j] += c0 * a[i, j]
+    for b in range(0, blocks, 4):
+        c0, c1, c2, c3 = vec[j, x, b], vec[j, x, b + 1], vec[j, x, b + 2], vec[j, x, b + 3]
+        for c in range(n):
+            vec[l, out, c] += (c0 * mat[i, a, b, c] + c1 * mat[i, a, b + 1, c]) + (
+                c2 * mat[i, a, b + 2, c] + c3 * mat[i, a, b + 3, c]
+            )
+    for b in range(blocks, rows):
+        c0 = vec[j, x, b]
+        for c in range(n):
+            vec[l, out, c] += c0 * mat[i, a, b, c]
 
 
 @kernel
-def add_gram(rows, n, sign, x, out):
-    """Upper triangle of out (n, n) += sign x'x, x (rows, n)."""
+def add_gram(rows, n, mat, i, x, j, out):
+    """Upper triangle of mat[j, out] (n, n) += X'X, X = mat[i, x] (rows, n)."""
     end = np.uint64(n)
     blocks = rows - rows % 4
-    for i in range(0, blocks, 4):
+    for l in range(0, blocks, 4):
         for a in range(n):
-            c0, c1, c2, c3 = sign * x[i, a], sign * x[i + 1, a], sign * x[i + 2, a], sign * x[i + 3, a]
+            c0, c1, c2, c3 = mat[i, x, l, a], mat[i, x, l + 1, a], mat[i, x, l + 2, a], mat[i, x, l + 3, a]
             for b in range(np.uint64(a), end):
-                out[a, b] += (c0 * x[i, b] + c1 * x[i + 1, b]) + (c2 * x[i + 2, b] + c3 * x[i + 3, b])
-    for i in range(blocks, rows):
+                mat[j, out, a, b] += (c0 * mat[i, x, l, b] + c1 * mat[i, x, l + 1, b]) + (
+                    c2 * mat[i, x, l + 2, b] + c3 * mat[i, x, l + 3, b]
+                )
+    for l in range(blocks, rows):
         for a in range(n):
-            c0 = sign * x[i, a]
+            c0 = mat[i, x, l, a]
             for b in range(np.uint64(a), end):
-                out[a, b] += c0 * x[i, b]
+                mat[j, out, a, b] += c0 * mat[i, x, l, b]
 
 
 @kernel
-def eliminate_above(i, n, u):
-    """Row i of u, from the diagonal on, less what the rows above account for."""
+def gram_difference(rows, n, mat, i, x, j, y, l, out):
+    """Upper triangle of mat[l, out] (n, n) = X'X - Y'Y, X = mat[i, x] and Y = mat[j, y] (rows, n)."""
     end = np.uint64(n)
-    start = np.uint64(i)
-    blocks = i - i % 4
-    for j in range(0, blocks, 4):
-        c0, c1, c2, c3 = u[j, i], u[j + 1, i], u[j + 2, i], u[j + 3, i]
-        for b in range(start, end):
-            u[i, b] -= (c0 * u[j, b] + c1 * u[j + 1, b]) + (c2 * u[j + 2, b] + c3 * u[j + 3, b])
-    for j in range(blocks, i):
-        c0 = u[j, i]
-        for b in range(start, end):
-            u[i, b] -= c0 * u[j, b]
+    for a in range(n):
+        for b in range(np.uint64(a), end):
+            mat[l, out, a, b] = 0.0
+    blocks = rows - rows % 2
+    for c in range(0, blocks, 2):
+        for a in range(n):
+            c0, c1, d0, d1 = mat[i, x, c, a], mat[i, x, c + 1, a], mat[j, y, c, a], mat[j, y, c + 1, a]
+            for b in range(np.uint64(a), end):
+                mat[l, out, a, b] += (c0 * mat[i, x, c, b] + c1 * mat[i, x, c + 1, b]) - (
+                    d0 * mat[j, y, c, b] + d1 * mat[j, y, c + 1, b]
+                )
+    for c in range(blocks, rows):
+        for a in range(n):
+            c0, d0 = mat[i, x, c, a], mat[j, y, c, a]
+            for b in range(np.uint64(a), end):
+                mat[l, out, a, b] += c0 * mat[i, x, c, b] - d0 * mat[j, y, c, b]
 
 
 @kernel
-def finish_row(i, n, pivot, u):
-    """Divide row i of u by the root of its pivot; a pivot of 0 leaves its direction alone."""
-    start, end = np.uint64(i + 1), np.uint64(n)
+def eliminate_above(row, n, mat, i, u):
+    """A row of U, from the diagonal on, less what the rows above account for."""
+    start, end = np.uint64(row), np.uint64(n)
+    blocks = row - row % 4
+    for l in range(0, blocks, 4):
+        c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
+        for b in range(start, end):
+            mat[i, u, row, b] -= (c0 * mat[i, u, l, b] + c1 * mat[i, u, l + 1, b]) + (
+                c2 * mat[i, u, l + 2, b] + c3 * mat[i, u, l + 3, b]
+            )
+    for l in range(blocks, row):
+        c0 = mat[i, u, l, row]
+        for b in range(start, end):
+            mat[i, u, row, b] -= c0 * mat[i, u, l, b]
+
+
+@kernel
+def finish_row(row, n, pivot, mat, i, u):
+    """Divide a row of U by the root of its pivot; a pivot of 0 leaves its direction alone."""
+    start, end = np.uint64(row + 1), np.uint64(n)
     if pivot > 0.0:
         inverse = 1.0 / np.sqrt(pivot)
-        u[i, i] = pivot * inverse
+        mat[i, u, row, row] = inverse
         for b in range(start, end):
-            u[i, b] *= inverse
+            mat[i, u, row, b] *= inverse
     else:
-        u[i, i] = 1e64
+        mat[i, u, row, row] = 1e-64
         for b in range(start, end):
-            u[i, b] = 0.0
+            mat[i, u, row, b] = 0.0
 
 
 @kernel
-def cholesky(n, u, floor):
-    """The upper triangle of u becomes U with U'U = (old u).
+def cholesky(n, floor, mat, i, u):
+    """The upper triangle of A = mat[i, u] becomes U, U'U = A, with the diagonal inverted.
 
     A pivot below ``floor`` times its diagonal is noise and taken for 0.
     """
-    for i in range(n):
-        least = floor * u[i, i]
-        eliminate_above(i, n, u)
-        finish_row(i, n, u[i, i] if u[i, i] > least else 0.0, u)
+    for row in range(n):
+        least = floor * mat[i, u, row, row]
+        eliminate_above(row, n, mat, i, u)
+        pivot = mat[i, u, row, row]
+        finish_row(row, n, pivot if pivot > least else 0.0, mat, i, u)
 
 
 @kernel
-def laplacian_cholesky(n, u):
-    """Upper triangle of u becomes U, U'U = (old u) without its last row and column; its rows sum to 0.
+def laplacian_cholesky(n, mat, i, u):
+    """As cholesky, for a matrix whose rows sum to 0, without its last row and column.
 
     Each pivot is minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar and
     Heyman: where strongly tied groups hang together weakly, the weak ties survive rounding.
     """
-    for i in range(n - 1):
-        eliminate_above(i, n, u)
+    for row in range(n - 1):
+        eliminate_above(row, n, mat, i, u)
         pivot = 0.0
-        for b in range(i + 1, n):
-            pivot -= u[i, b]
-        finish_row(i, n, pivot if pivot > 0.0 else u[i, i], u)
+        for b in range(row + 1, n):
+            pivot -= mat[i, u, row, b]
+        finish_row(row, n, pivot if pivot > 0.0 else mat[i, u, row, row], mat, i, u)
 
 
 @kernel
-def solve_transposed(n, u, x):
-    """x becomes the solution of U'x = (old x), for one right-hand side."""
+def solve_transposed(n, mat, i, u, vec, j, x):
+    """vec[j, x] becomes the solution of U'y = vec[j, x]."""
     end = np.uint64(n)
-    for i in range(n):
-        value = x[i] / u[i, i]
-        x[i] = value
-        for b in range(np.uint64(i + 1), end):
-            x[b] -= value * u[i, b]
+    for row in range(n):
+        value = vec[j, x, row] * mat[i, u, row, row]
+        vec[j, x, row] = value
+        for b in range(np.uint64(row + 1), end):
+            vec[j, x, b] -= value * mat[i, u, row, b]
 
 
 @kernel
-def solve_transposed_rows(n, columns, u, x):
-    """x (n, columns) becomes the solution of U'x = (old x)."""
-    for i in range(n):
-        blocks = i - i % 4
-        for j in range(0, blocks, 4):
-            c0, c1, c2, c3 = u[j, i], u[j + 1, i], u[j + 2, i], u[j + 3, i]
+def solve_transposed_rows(n, columns, mat, i, u, j, x):
+    """X = mat[j, x] (n, columns) becomes the solution of U'Y = X."""
+    for row in range(n):
+        blocks = row - row % 4
+        for l in range(0, blocks, 4):
+            c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
             for a in range(columns):
-                x[i, a] -= (c0 * x[j, a] + c1 * x[j + 1, a]) + (c2 * x[j + 2, a] + c3 * x[j + 3, a])
-        for j in range(blocks, i):
-            c0 = u[j, i]
-            for a in range(columns):
-                x[i, a] -= c0 * x[j, a]
-        inverse = 1.0 / u[i, i]
-        for a in range(columns):
-            x[i, a] *= inverse
-
-
-@kernel
-def solve_upper(n, u, x):
-    """x becomes the solution of U x = (old x), for one right-hand side."""
-    for i in range(n - 1, -1, -1):
-        even, odd = 0.0, 0.0
-        for b in range(i + 1, n - 1, 2):
-            even += u[i, b] * x[b]
-            odd += u[i, b + 1] * x[b + 1]
-        if (n - i) % 2 == 0:
-            even += u[i, n - 1] * x[n - 1]
-        x[i] = (x[i] - (even + odd)) / u[i, i]
-
-
-@kernel
-def inverse_from_cholesky(n, u, lower, out):
-    """out (n, n), both triangles, = (U'U)⁻¹. lower (n, n) is scratch: it ends as the inverse of U'."""
-    for i in range(n):
-        for a in range(n):
-            lower[i, a] = 0.0
-            out[i, a] = 0.0
-        lower[i, i] = 1.0
-        blocks = i - i % 4
-        for j in range(0, blocks, 4):
-            c0, c1, c2, c3 = u[j, i], u[j + 1, i], u[j + 2, i], u[j + 3, i]
-            for a in range(j + 4):
-                lower[i, a] -= (c0 * lower[j, a] + c1 * lower[j + 1, a]) + (
-                    c2 * lower[j + 2, a] + c3 * lower[j + 3, a]
+                mat[j, x, row, a] -= (c0 * mat[j, x, l, a] + c1 * mat[j, x, l + 1, a]) + (
+                    c2 * mat[j, x, l + 2, a] + c3 * mat[j, x, l + 3, a]
                 )
-        for j in range(blocks, i):
-            c0 = u[j, i]
-            for a in range(j + 1):
-                lower[i, a] -= c0 * lower[j, a]
-        inverse = 1.0 / u[i, i]
-        for a in range(i + 1):
-            lower[i, a] *= inverse
-    add_gram(n, n, 1.0, lower, out)
+        for l in range(blocks, row):
+            c0 = mat[i, u, l, row]
+            for a in range(columns):
+                mat[j, x, row, a] -= c0 * mat[j, x, l, a]
+        inverse = mat[i, u, row, row]
+        for a in range(columns):
+            mat[j, x, row, a] *= inverse
+
+
+@kernel
+def solve_upper(n, mat, i, u, vec, j, x):
+    """vec[j, x] becomes the solution of U y = vec[j, x]."""
+    for row in range(n - 1, -1, -1):
+        even, odd = 0.0, 0.0
+        for b in range(row + 1, n - 1, 2):
+            even += mat[i, u, row, b] * vec[j, x, b]
+            odd += mat[i, u, row, b + 1] * vec[j, x, b + 1]
+        if (n - row) % 2 == 0:
+            even += mat[i, u, row, n - 1] * vec[j, x, n - 1]
+        vec[j, x, row] = (vec[j, x, row] - (even + odd)) * mat[i, u, row, row]
+
+
+@kernel
+def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
+    """Both triangles of mat[j, out] (n, n) = (U'U)⁻¹; mat[i, scratch] ends as the inverse of U'."""
+    for row in range(n):
+        for a in range(n):
+            mat[i, scratch, row, a] = 0.0
+            mat[j, out, row, a] = 0.0
+        mat[i, scratch, row, row] = 1.0
+    solve_transposed_lower(n, mat, i, u, scratch)
+    # Row l of the inverse is 0 beyond l.
+    blocks = n - n % 4
+    for l in range(0, blocks, 4):
+        end = np.uint64(l + 4)
+        for a in range(l + 4):
+            c0, c1 = mat[i, scratch, l, a], mat[i, scratch, l + 1, a]
+            c2, c3 = mat[i, scratch, l + 2, a], mat[i, scratch, l + 3, a]
+            for b in range(np.uint64(a), end):
+                mat[j, out, a, b] += (c0 * mat[i, scratch, l, b] + c1 * mat[i, scratch, l + 1, b]) + (
+                    c2 * mat[i, scratch, l + 2, b] + c3 * mat[i, scratch, l + 3, b]
+                )
+    for l in range(blocks, n):
+        end = np.uint64(l + 1)
+        for a in range(l + 1):
+            c0 = mat[i, scratch, l, a]
+            for b in range(np.uint64(a), end):
+                mat[j, out, a, b] += c0 * mat[i, scratch, l, b]
     for a in range(n):
         for b in range(a):
-            out[a, b] = out[b, a]
+            mat[j, out, a, b] = mat[j, out, b, a]
 
 
 @kernel
-def swap_symmetric(n, i, j, a):
-    """Exchange rows and columns i <= j of a symmetric matrix held in its upper triangle."""
-    if i == j:
+def solve_transposed_lower(n, mat, i, u, x):
+    """As solve_transposed_rows, for a right-hand side that is lower triangular."""
+    for row in range(n):
+        blocks = row - row % 4
+        for l in range(0, blocks, 4):
+            c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
+            for a in range(l + 4):
+                mat[i, x, row, a] -= (c0 * mat[i, x, l, a] + c1 * mat[i, x, l + 1, a]) + (
+                    c2 * mat[i, x, l + 2, a] + c3 * mat[i, x, l + 3, a]
+                )
+        for l in range(blocks, row):
+            c0 = mat[i, u, l, row]
+            for a in range(l + 1):
+                mat[i, x, row, a] -= c0 * mat[i, x, l, a]
+        inverse = mat[i, u, row, row]
+        for a in range(row + 1):
+            mat[i, x, row, a] *= inverse
+
+
+@kernel
+def swap_symmetric(n, p, q, mat, i, a):
+    """Exchange rows and columns p <= q of a symmetric matrix held in its upper triangle."""
+    if p == q:
         return
-    for b in range(i):
-        a[b, i], a[b, j] = a[b, j], a[b, i]
-    for b in range(i + 1, j):
-        a[i, b], a[b, j] = a[b, j], a[i, b]
-    for b in range(j + 1, n):
-        a[i, b], a[j, b] = a[j, b], a[i, b]
-    a[i, i], a[j, j] = a[j, j], a[i, i]
+    for b in range(p):
+        mat[i, a, b, p], mat[i, a, b, q] = mat[i, a, b, q], mat[i, a, b, p]
+    for b in range(p + 1, q):
+        mat[i, a, p, b], mat[i, a, b, q] = mat[i, a, b, q], mat[i, a, p, b]
+    for b in range(q + 1, n):
+        mat[i, a, p, b], mat[i, a, q, b] = mat[i, a, q, b], mat[i, a, p, b]
+    mat[i, a, p, p], mat[i, a, q, q] = mat[i, a, q, q], mat[i, a, p, p]

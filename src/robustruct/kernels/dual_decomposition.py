@@ -88,9 +88,9 @@ def descend(
     """``n_steps`` subgradient steps on u for the active samples.
 
     polyak: the length is step[s] (g - target[s]) / |slope|^2, otherwise step[s] / |slope|; no step
-    changes u by more than longest[s]; lengths are measured with u_i^2 / size[i]. p_sum, r_sum (N, k) and
-    mass (S,) gather averages weighted by the lengths; p_best (N, k) is the predictor at the least g
-    seen so far, g_best (S,).
+    changes u by more than longest[s]. Messages move in proportion to size (N,), which is also the
+    metric of these lengths. p_sum, r_sum (N, k) and mass (S,) gather averages weighted by the
+    lengths; p_best (N, k) is the predictor at the least g seen so far, g_best (S,).
     """
     kind, place, order, unit, offset, cost = form
     n_nodes, k = unary.shape

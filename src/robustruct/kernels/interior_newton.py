@@ -18,7 +18,7 @@ from robustruct.kernels.dense import (
     add_gram,
     add_transposed_product,
     cholesky,
-    dot,
+    gram_difference,
     inverse_from_cholesky,
     laplacian_cholesky,
     product,
@@ -29,12 +29,12 @@ from robustruct.kernels.dense import (
 )
 from robustruct.kernels.interior_state import (
     ABOVE, COST, COUNT, DP, DR, DS, DU, DX, DZ, E_SUM, HALF, INVERSE, KAPPA, PARENT, RATIO, RS, SIDE,
-    STEP, UNIT, UPPER, WEIGHT, D, E, G, P, R, S, T, W, X,
+    STEP, UNIT, UPPER, V1, V2, WEIGHT, D, E, G, M1, M2, P, R, S, T, W, X,
 )  # fmt: skip
 
 
 @kernel
-def factorise(n, tree, scalar, vec, mat, line, block):
+def factorise(n, tree, scalar, vec, mat):
     """Eliminate from the leaves up."""
     for j in range(n):
         for b in range(tree[j, COUNT]):
@@ -43,52 +43,54 @@ def factorise(n, tree, scalar, vec, mat, line, block):
     for j in range(n):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
         if scalar[j, WEIGHT] > 0.0:
-            add_node_matrix(j, m, scalar, vec, mat, line, block)
-        row_sums(j, m, mp, vec, mat, line)
+            add_node_matrix(j, m, scalar, vec, mat)
+        row_sums(j, m, mp, vec, mat)
         for b in range(m):
             mat[j, UPPER, b, b] += 1.0 / vec[j, D, b]
             vec[j, UNIT, b] = 1.0
-        upper, unit = mat[j, UPPER], vec[j, UNIT]
-        cholesky(m, upper, 1e-15)
-        solve_transposed(m, upper, unit)
-        length = 1.0 / np.sqrt(dot(m, unit, unit))
+        cholesky(m, 1e-15, mat, j, UPPER)
+        solve_transposed(m, mat, j, UPPER, vec, j, UNIT)
+        length = 0.0
         for b in range(m):
-            unit[b] *= length
+            length += vec[j, UNIT, b] * vec[j, UNIT, b]
+        length = 1.0 / np.sqrt(length)
+        for b in range(m):
+            vec[j, UNIT, b] *= length
         if up != j:
-            eliminate_edge(j, m, mp, vec, mat, line, block)
+            eliminate_edge(j, m, mp, vec, mat)
             for a in range(mp):
                 for b in range(mp):
                     mat[up, UPPER, a, b] += mat[j, G, a, b]
 
 
 @kernel
-def add_node_matrix(j, m, scalar, vec, mat, line, block):
+def add_node_matrix(j, m, scalar, vec, mat):
     """J += H = Σ_a E_a (L_a - mean)(L_a - mean)', the mean weighted by E."""
     k = vec.shape[2]
     for b in range(m):
-        line[0, b] = 0.0
+        vec[j, V1, b] = 0.0
     total = 0.0
     for a in range(k):
         e = vec[j, P, a] / vec[j, S, a]
         vec[j, E, a] = e
         total += e
         for b in range(m):
-            line[0, b] += e * mat[j, COST, a, b]
+            vec[j, V1, b] += e * mat[j, COST, a, b]
     scalar[j, E_SUM] = total
     for b in range(m):
-        line[0, b] /= total
+        vec[j, V1, b] /= total
     for a in range(k):
         root = np.sqrt(vec[j, E, a])
         for b in range(m):
-            block[0, a, b] = root * (mat[j, COST, a, b] - line[0, b])
-    add_gram(k, m, 1.0, block[0], mat[j, UPPER])
+            mat[j, M1, a, b] = root * (mat[j, COST, a, b] - vec[j, V1, b])
+    add_gram(k, m, mat, j, M1, j, UPPER)
 
 
 @kernel
-def row_sums(j, m, mp, vec, mat, line):
-    """D and d; line[0] becomes the diagonal of diag(D'1) - D' diag(1/d) D, without cancellation."""
+def row_sums(j, m, mp, vec, mat):
+    """D and d; V1 becomes the diagonal of diag(D'1) - D' diag(1/d) D, without cancellation."""
     for a in range(mp):
-        line[0, a] = 0.0
+        vec[j, V1, a] = 0.0
     for b in range(m):
         for a in range(mp):
             mat[j, RATIO, b, a] = mat[j, X, b, a] * mat[j, INVERSE, b, a]
@@ -105,61 +107,61 @@ def row_sums(j, m, mp, vec, mat, line):
         vec[j, D, b] = total
         scale = 1.0 / total
         for a in range(mp):
-            line[0, a] += mat[j, RATIO, b, a] * (total - mat[j, RATIO, b, a]) * scale
-        line[0, top] += largest * rest * scale
+            vec[j, V1, a] += mat[j, RATIO, b, a] * (total - mat[j, RATIO, b, a]) * scale
+        vec[j, V1, top] += largest * rest * scale
         mat[j, RATIO, b, top] = largest
 
 
 @kernel
-def eliminate_edge(j, m, mp, vec, mat, line, block):
+def eliminate_edge(j, m, mp, vec, mat):
     """W = the factor's solution for C', projected, so that C P C' = W'W; and G."""
-    w, square, scaled = mat[j, W], block[0], block[1]
     for a in range(mp):
-        line[1, a] = 0.0
-        for c in range(mp):
-            square[a, c] = 0.0
+        vec[j, V2, a] = 0.0
     for b in range(m):
         scale = 1.0 / vec[j, D, b]
         root = np.sqrt(scale)
         for a in range(mp):
-            w[b, a] = mat[j, RATIO, b, a] * scale
-            scaled[b, a] = mat[j, RATIO, b, a] * root
-    solve_transposed_rows(m, mp, mat[j, UPPER], w)
-    add_transposed_product(m, mp, w, vec[j, UNIT], line[1])
+            mat[j, W, b, a] = mat[j, RATIO, b, a] * scale
+            mat[j, M2, b, a] = mat[j, RATIO, b, a] * root
+    solve_transposed_rows(m, mp, mat, j, UPPER, j, W)
+    add_transposed_product(m, mp, mat, j, W, vec, j, UNIT, j, V2)
     for b in range(m):
         share = vec[j, UNIT, b]
         for a in range(mp):
-            w[b, a] -= share * line[1, a]
-    add_gram(m, mp, -1.0, scaled, square)
+            mat[j, W, b, a] -= share * vec[j, V2, a]
+        for a in range(mp):
+            vec[j, V1, a] += mat[j, W, b, a] * mat[j, W, b, a]
+    gram_difference(m, mp, mat, j, W, j, M2, j, M1)
     for a in range(mp):
-        square[a, a] = line[0, a]
-    add_gram(m, mp, 1.0, w, square)
-    invert_grounded(mp, square, scaled, mat[j, G])
+        mat[j, M1, a, a] = vec[j, V1, a]
+    invert_grounded(j, mp, mat)
 
 
 @kernel
-def invert_grounded(n, square, other, out):
-    """out = inverse of the matrix without the row and column of its largest diagonal, 0 there."""
+def invert_grounded(j, n, mat):
+    """G = inverse of M (in M1) without the row and column of its largest diagonal, 0 there."""
     ground = 0
     for a in range(1, n):
-        if square[a, a] > square[ground, ground]:
+        if mat[j, M1, a, a] > mat[j, M1, ground, ground]:
             ground = a
     last = n - 1
-    swap_symmetric(n, ground, last, square)
-    laplacian_cholesky(n, square)
-    inverse_from_cholesky(last, square, other, out)
+    swap_symmetric(n, ground, last, mat, j, M1)
+    laplacian_cholesky(n, mat, j, M1)
+    inverse_from_cholesky(last, mat, j, M1, M2, j, G)
     for a in range(n):
-        out[a, last] = 0.0
-        out[last, a] = 0.0
+        mat[j, G, a, last] = 0.0
+        mat[j, G, last, a] = 0.0
     if ground != last:
         for a in range(n):
-            out[a, ground], out[a, last] = out[a, last], out[a, ground]
+            mat[j, G, a, last] = mat[j, G, a, ground]
+            mat[j, G, a, ground] = 0.0
         for a in range(n):
-            out[ground, a], out[last, a] = out[last, a], out[ground, a]
+            mat[j, G, last, a] = mat[j, G, ground, a]
+            mat[j, G, ground, a] = 0.0
 
 
 @kernel
-def predict(n, tree, scalar, vec, mat, line):
+def predict(n, tree, scalar, vec, mat):
     """The direction that aims at a gap of 0; keeps only Δx∘Δz in DZ and Δp∘Δs in DS.
 
     Returns the inverses of the longest steps for (x, s) and (z, p), Σ xΔz + sΔp, and Σ ΔxΔz + ΔpΔs.
@@ -169,24 +171,24 @@ def predict(n, tree, scalar, vec, mat, line):
     for j in range(n):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
         for a in range(mp):
-            line[0, a] = -vec[up, R, a]
+            vec[j, V1, a] = -vec[up, R, a]
         for b in range(m):
             vec[j, KAPPA, b] = -vec[j, R, b]
             vec[j, HALF, b] = vec[j, KAPPA, b] / vec[j, D, b]
             for a in range(mp):
-                line[0, a] -= vec[j, HALF, b] * mat[j, RATIO, b, a]
+                vec[j, V1, a] -= vec[j, HALF, b] * mat[j, RATIO, b, a]
         if scalar[j, WEIGHT] > 0.0:
             for a in range(k):
                 vec[j, RS, a] = -vec[j, P, a]
-            add_node_side(j, m, scalar, vec, mat, line)
-        solve_up(j, m, mp, up, vec, mat, line)
+            add_node_side(j, m, scalar, vec, mat)
+        solve_up(j, m, mp, up, vec, mat)
     primal, dual, slope, curve = 0.0, 0.0, 0.0, 0.0
     for j in range(n - 1, -1, -1):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
-        solve_down(j, m, mp, up, vec, mat, line)
+        solve_down(j, m, mp, up, vec, mat)
         low, high = 0.0, 0.0
         for b in range(m):
-            dc = (vec[j, STEP, b] - vec[j, KAPPA, b] + line[0, b]) / vec[j, D, b]
+            dc = (vec[j, STEP, b] - vec[j, KAPPA, b] + vec[j, V1, b]) / vec[j, D, b]
             for a in range(mp):
                 change = vec[j, DU, a] - dc
                 part = change * mat[j, INVERSE, b, a]
@@ -200,7 +202,7 @@ def predict(n, tree, scalar, vec, mat, line):
         primal = max(primal, 1.0 + high)
         dual = max(dual, -low)
         if scalar[j, WEIGHT] > 0.0:
-            node_direction(j, m, scalar, vec, mat, vec[j, STEP])
+            node_direction(j, m, scalar, vec, mat, STEP)
             for a in range(k):
                 primal = max(primal, -vec[j, DS, a] / vec[j, S, a])
                 dual = max(dual, -vec[j, DP, a] / vec[j, P, a])
@@ -211,17 +213,17 @@ def predict(n, tree, scalar, vec, mat, line):
 
 
 @kernel
-def correct(n, tree, scalar, vec, mat, target, line):
+def correct(n, tree, scalar, vec, mat, target):
     """Direction for the complementarity ``target``, with the second-order terms held in DZ and DS.
 
     Refined until Σ_b x(b, a) = r_parent(a) will hold; returns how far it will not, relative to r.
     """
     clear(n, tree, vec)
     for j in range(n):
-        corrector_side(j, tree, scalar, vec, mat, target, line)
+        corrector_side(j, tree, scalar, vec, mat, target)
     worst = 0.0
     for j in range(n - 1, -1, -1):
-        worst = max(worst, edge_direction(j, tree, vec, mat, line, False))
+        worst = max(worst, edge_direction(j, tree, vec, mat, False))
     for _ in range(3):
         if worst < 1e-10:
             break
@@ -229,18 +231,18 @@ def correct(n, tree, scalar, vec, mat, target, line):
         clear(n, tree, vec)
         for j in range(n):
             for a in range(tree[j, ABOVE]):
-                line[0, a] = -vec[j, SIDE, a]
+                vec[j, V1, a] = -vec[j, SIDE, a]
             for b in range(tree[j, COUNT]):
                 vec[j, HALF, b] = 0.0
-            solve_up(j, tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT], vec, mat, line)
+            solve_up(j, tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT], vec, mat)
         worst = 0.0
         for j in range(n - 1, -1, -1):
-            worst = max(worst, edge_direction(j, tree, vec, mat, line, True))
+            worst = max(worst, edge_direction(j, tree, vec, mat, True))
         if worst > 0.5 * last:
             break
     for j in range(n):
         if scalar[j, WEIGHT] > 0.0:
-            node_direction(j, tree[j, COUNT], scalar, vec, mat, vec[j, DR])
+            node_direction(j, tree[j, COUNT], scalar, vec, mat, DR)
     return worst
 
 
@@ -271,12 +273,12 @@ def clear(n, tree, vec):
 
 
 @kernel
-def corrector_side(j, tree, scalar, vec, mat, target, line):
+def corrector_side(j, tree, scalar, vec, mat, target):
     """ρ / z into DX and the right-hand side of node j and its edge."""
     m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
-    # line[0] gathers ρ̄ - Cκ less the residual of Σ_b x(b, a) = r_parent(a).
+    # V1 gathers ρ̄ - Cκ less the residual of Σ_b x(b, a) = r_parent(a).
     for a in range(mp):
-        line[0, a] = -vec[up, R, a]
+        vec[j, V1, a] = -vec[up, R, a]
     for b in range(m):
         for a in range(mp):
             mat[j, DX, b, a] = (target - mat[j, DZ, b, a]) * mat[j, INVERSE, b, a] - mat[j, X, b, a]
@@ -287,16 +289,16 @@ def corrector_side(j, tree, scalar, vec, mat, target, line):
         share = total / vec[j, D, b]
         vec[j, HALF, b] = share
         for a in range(mp):
-            line[0, a] += mat[j, DX, b, a] - share * mat[j, RATIO, b, a] + mat[j, X, b, a]
+            vec[j, V1, a] += mat[j, DX, b, a] - share * mat[j, RATIO, b, a] + mat[j, X, b, a]
     if scalar[j, WEIGHT] > 0.0:
         for a in range(vec.shape[2]):
             vec[j, RS, a] = (target - vec[j, DS, a]) / vec[j, S, a] - vec[j, P, a]
-        add_node_side(j, m, scalar, vec, mat, line)
-    solve_up(j, m, mp, up, vec, mat, line)
+        add_node_side(j, m, scalar, vec, mat)
+    solve_up(j, m, mp, up, vec, mat)
 
 
 @kernel
-def add_node_side(j, m, scalar, vec, mat, line):
+def add_node_side(j, m, scalar, vec, mat):
     """Add L'q to the right-hand side of node j, q = ρ_s/s - E Σ(ρ_s/s) / ΣE."""
     k = vec.shape[2]
     total = 0.0
@@ -304,67 +306,66 @@ def add_node_side(j, m, scalar, vec, mat, line):
         total += vec[j, RS, a]
     total /= scalar[j, E_SUM]
     for a in range(k):
-        line[1, a] = vec[j, RS, a] - vec[j, E, a] * total
-    add_transposed_product(k, m, mat[j, COST], line[1], vec[j, HALF])
+        vec[j, V2, a] = vec[j, RS, a] - vec[j, E, a] * total
+    add_transposed_product(k, m, mat, j, COST, vec, j, V2, j, HALF)
 
 
 @kernel
-def solve_up(j, m, mp, up, vec, mat, line):
-    """Half-solve node j, send g of its edge to the parent. line[0]: ρ̄ - Cκ less the residual."""
-    half, unit, columns = vec[j, HALF], vec[j, UNIT], line[0]
+def solve_up(j, m, mp, up, vec, mat):
+    """Half-solve node j, send g of its edge to the parent. V1: ρ̄ - Cκ less the residual."""
     for b in range(m):
-        half[b] += vec[j, T, b]
-    solve_transposed(m, mat[j, UPPER], half)
-    along = dot(m, unit, half)
+        vec[j, HALF, b] += vec[j, T, b]
+    solve_transposed(m, mat, j, UPPER, vec, j, HALF)
+    along = 0.0
     for b in range(m):
-        half[b] -= along * unit[b]
+        along += vec[j, UNIT, b] * vec[j, HALF, b]
+    for b in range(m):
+        vec[j, HALF, b] -= along * vec[j, UNIT, b]
     if up == j:
         return
-    add_transposed_product(m, mp, mat[j, W], half, columns)
-    product(mp, mp, mat[j, G], columns, vec[j, SIDE])
+    add_transposed_product(m, mp, mat, j, W, vec, j, HALF, j, V1)
+    product(mp, mp, mat, j, G, vec, j, V1, j, SIDE)
     for a in range(mp):
         vec[up, T, a] += vec[j, SIDE, a]
 
 
 @kernel
-def solve_down(j, m, mp, up, vec, mat, line):
-    """Δu of the edge above node j into DU, Δr of the node into STEP, D Δu into line[0]."""
-    du, dr, work = vec[j, DU], vec[j, STEP], line[0]
+def solve_down(j, m, mp, up, vec, mat):
+    """Δu of the edge above node j into DU, Δr of the node into STEP, D Δu into V1."""
     if up == j:
-        du[0] = 0.0
+        vec[j, DU, 0] = 0.0
         for b in range(m):
-            dr[b] = vec[j, HALF, b]
-            work[b] = 0.0
-        solve_upper(m, mat[j, UPPER], dr)
-        return
-    product(mp, mp, mat[j, G], vec[up, STEP], du)
-    for a in range(mp):
-        du[a] = vec[j, SIDE, a] - du[a]
-    product(m, mp, mat[j, W], du, dr)
-    for b in range(m):
-        dr[b] = vec[j, HALF, b] - dr[b]
-    solve_upper(m, mat[j, UPPER], dr)
-    product(m, mp, mat[j, RATIO], du, work)
+            vec[j, STEP, b] = vec[j, HALF, b]
+            vec[j, V1, b] = 0.0
+    else:
+        product(mp, mp, mat, j, G, vec, up, STEP, j, DU)
+        for a in range(mp):
+            vec[j, DU, a] = vec[j, SIDE, a] - vec[j, DU, a]
+        product(m, mp, mat, j, W, vec, j, DU, j, STEP)
+        for b in range(m):
+            vec[j, STEP, b] = vec[j, HALF, b] - vec[j, STEP, b]
+        product(m, mp, mat, j, RATIO, vec, j, DU, j, V1)
+    solve_upper(m, mat, j, UPPER, vec, j, STEP)
 
 
 @kernel
-def edge_direction(j, tree, vec, mat, line, again):
+def edge_direction(j, tree, vec, mat, again):
     """Δr of node j, Δx and Δz of the edge above it, or with ``again`` what to add to them.
 
     SIDE becomes the residual of Σ_b (x + Δx)(b, a) = (r + Δr)_parent(a); returns its largest entry,
     relative to r.
     """
     m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
-    solve_down(j, m, mp, up, vec, mat, line)
+    solve_down(j, m, mp, up, vec, mat)
     for a in range(mp):
-        line[1, a] = 0.0
+        vec[j, V2, a] = 0.0
     for b in range(m):
         dr = vec[j, STEP, b]
         if again:
-            dc = (dr + line[0, b]) / vec[j, D, b]
+            dc = (dr + vec[j, V1, b]) / vec[j, D, b]
             vec[j, DR, b] += dr
         else:
-            dc = (dr - vec[j, KAPPA, b] + line[0, b]) / vec[j, D, b]
+            dc = (dr - vec[j, KAPPA, b] + vec[j, V1, b]) / vec[j, D, b]
             vec[j, DR, b] = dr
             for a in range(mp):
                 mat[j, DZ, b, a] = 0.0
@@ -373,11 +374,11 @@ def edge_direction(j, tree, vec, mat, line, again):
         for a in range(mp):
             mat[j, DX, b, a] -= mat[j, RATIO, b, a] * (vec[j, DU, a] - dc)
         for a in range(mp):
-            line[1, a] += mat[j, X, b, a] + mat[j, DX, b, a]
+            vec[j, V2, a] += mat[j, X, b, a] + mat[j, DX, b, a]
     worst = 0.0
     if up != j:
         for a in range(mp):
-            residual = vec[up, R, a] + vec[up, DR, a] - line[1, a]
+            residual = vec[up, R, a] + vec[up, DR, a] - vec[j, V2, a]
             vec[j, SIDE, a] = residual
             worst = max(worst, abs(residual) / vec[up, R, a])
     return worst
@@ -385,9 +386,9 @@ def edge_direction(j, tree, vec, mat, line, again):
 
 @kernel
 def node_direction(j, m, scalar, vec, mat, dr):
-    """Δs and Δp of node j."""
+    """Δs and Δp of node j, Δr in the slot ``dr``."""
     k = vec.shape[2]
-    product(k, m, mat[j, COST], dr, vec[j, DS])
+    product(k, m, mat, j, COST, vec, j, dr, j, DS)
     shift = 0.0
     for a in range(k):
         shift += vec[j, E, a] * vec[j, DS, a] - vec[j, RS, a]

@@ -4,28 +4,36 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
-from robustruct.kernels.interior_start import reduce_game, start_point
+from robustruct.kernels.interior_start import (
+    answering_predictor, earlier_predictor, even_predictor, loosen, reduce_game, spread_marginals,
+    tight_slacks,
+)  # fmt: skip
 from robustruct.kernels.interior_state import (
     ABOVE, COUNT, DP, DS, DX, DZ, INVERSE, PARENT, WEIGHT, P, R, S, X, Z, new_state,
 )  # fmt: skip
 from robustruct.kernels.max_product import max_product_down, max_product_up
 
+# How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A warm
+# start stays closer, by its gap per node times the second number.
+LOOSENING, WARMTH = 0.15, 0.5
+
 
 @kernel
 def interior_point(
     first, last, offsets, parent, unary, tables, table_of, cost, weight,
-    allowed, max_iter, p, r, q, n_iter, exhausted,
+    allowed, max_iter, warm, start_p, start_r, start_q, p, r, q, n_iter, exhausted,
 ):  # fmt: skip
     """Play samples first .. last-1 until their gap is at most ``allowed`` (S,).
 
     p, r (N, k) and q (N, k, k), out: the best predictor and the best adversary seen, by their bounds.
-    n_iter (S,) intp and exhausted (S,) bool, out.
+    n_iter (S,) intp and exhausted (S,) bool, out. If ``warm``, start_p, start_r, start_q hold
+    strategies for a similar game.
     """
     k = cost.shape[0]
     largest = 0
     for s in range(first, last):
         largest = max(largest, offsets[s + 1] - offsets[s])
-    tree, labels, scalar, vec, mat, line, block = new_state(largest, k)
+    tree, labels, scalar, vec, mat = new_state(largest, k)
     best, other = np.empty_like(unary), np.empty_like(unary)
     factor = np.empty((largest, k))
     spread = cost.max() - cost.min()
@@ -43,58 +51,94 @@ def interior_point(
         if unit == 0.0 or pairs == 0:
             play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
             continue
-        start_point(
-            lo, n, unary, tables, table_of, unit, loss, tree, labels, scalar, vec, mat, factor
-        )
         for j in range(n):
             pairs += k if scalar[j, WEIGHT] > 0.0 else 0
-        gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
+        even_predictor(n, loss, tree, labels, scalar, vec, mat)
         lower, upper = -np.inf, np.inf
-        least = gap
-        idle = 0
-        while True:
-            if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 2:
-                value = predictor_value(
-                    lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, other, best
-                )
-                if value < upper:
-                    upper = value
-                    write_predictor(lo, n, scalar, vec, p)
-                value = adversary_value(
-                    lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
-                )
-                if value > lower:
-                    lower = value
-                    write_adversary(lo, n, tree, labels, vec, mat, factor, r, q)
-                # A gap far above the complementarity means that rounding broke feasibility.
-                if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
+        # A start too close to the border may end early: then once more from the middle.
+        for attempt in range(0 if warm else 1, 2):
+            loosening, share = LOOSENING, 0.0
+            if attempt == 0:
+                earlier_predictor(lo, n, 1.0, scalar, vec, start_p)
+                tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
+                spread_marginals(lo, n, loosening, 1.0, tree, labels, vec, mat, start_r, start_q)
+                lower, upper = bounds(
+                    lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
+                    tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
+                )  # fmt: skip
+                loosening = min(LOOSENING, WARMTH * (upper - lower) / (unit * n))
+                share = 1.0 - loosening / LOOSENING
+                earlier_predictor(lo, n, share, scalar, vec, start_p)
+            else:
+                earlier_predictor(lo, n, 0.0, scalar, vec, start_p)
+                tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
+                spread_marginals(lo, n, loosening, 0.0, tree, labels, vec, mat, start_r, start_q)
+                answering_predictor(n, tree, scalar, vec, mat)
+            if upper - lower <= allowed[s]:
+                break
+            tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
+            spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, start_r, start_q)
+            loosen(n, loosening, tree, scalar, vec, mat)
+            gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
+            least = gap
+            idle = 0
+            while True:
+                if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 2:
+                    lower, upper = bounds(
+                        lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
+                        tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
+                    )  # fmt: skip
+                    # A gap far above the complementarity means that rounding broke feasibility.
+                    if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
+                        break
+                if idle > 2:
                     break
-            if idle > 2:
-                break
-            if n_iter[s] >= max_iter:
-                exhausted[s] = True
-                break
-            n_iter[s] += 1
-            gap = step(n, tree, scalar, vec, mat, line, block, gap, pairs)
-            idle = idle + 1 if gap > 0.9 * least else 0
-            if gap < 0.0:  # rounding spoiled the direction
-                gap = least
-                idle = 3
-            least = min(least, gap)
+                if n_iter[s] >= max_iter:
+                    exhausted[s] = True
+                    break
+                n_iter[s] += 1
+                gap = step(n, tree, scalar, vec, mat, gap, pairs)
+                idle = idle + 1 if gap > 0.9 * least else 0
+                if gap < 0.0:  # rounding spoiled the direction
+                    gap = least
+                    idle = 3
+                least = min(least, gap)
         if not (lower > -np.inf and upper < np.inf):
             max_product_up(lo, hi, parent, unary, tables, table_of, best)
             play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
 
 
 @kernel
-def step(n, tree, scalar, vec, mat, line, block, gap, pairs):
+def bounds(
+    lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
+    tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
+):  # fmt: skip
+    """The better of the bounds known and those of the iterate, written out where it is better."""
+    n = hi - lo
+    value = predictor_value(
+        lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, other, best
+    )
+    if value < upper:
+        upper = value
+        write_predictor(lo, n, scalar, vec, p)
+    value = adversary_value(
+        lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
+    )
+    if value > lower:
+        lower = value
+        write_adversary(lo, n, tree, labels, vec, mat, factor, r, q)
+    return lower, upper
+
+
+@kernel
+def step(n, tree, scalar, vec, mat, gap, pairs):
     """One predictor-corrector step of Mehrotra; the gap after it, or -1 if there was no direction."""
-    factorise(n, tree, scalar, vec, mat, line, block)
-    primal, dual, slope, curve = predict(n, tree, scalar, vec, mat, line)
+    factorise(n, tree, scalar, vec, mat)
+    primal, dual, slope, curve = predict(n, tree, scalar, vec, mat)
     primal, dual = min(1.0, 1.0 / primal), min(1.0, 1.0 / dual)
     after = gap - primal * (gap + slope) + dual * slope + primal * dual * curve
-    target = (after / gap) ** 3 * gap / pairs
-    residual = correct(n, tree, scalar, vec, mat, target, line)
+    target = (after / gap) ** 4 * gap / pairs
+    residual = correct(n, tree, scalar, vec, mat, target)
     primal, dual = longest_steps(n, tree, scalar, vec, mat)
     if not (residual < 1e-2 and primal + dual < np.inf):
         return -1.0
@@ -205,7 +249,8 @@ def adversary_value(
             for a in range(mp):
                 factor[j, a] += x[b, a]
         for a in range(mp):
-            factor[j, a] = (1.0 if up == j else vec[up, R, a]) / factor[j, a]
+            above = 1.0 if up == j else vec[up, R, a]
+            factor[j, a] = above / factor[j, a] if factor[j, a] > 0.0 else 0.0
         table = tables[table_of[lo + j]]
         for b in range(m):
             label = labels[j, b]

@@ -4,8 +4,8 @@ Nodes of a game are counted from 0. A root counts as its own parent and is held 
 parent with a single label, so that no step treats it apart. Entries of dropped pairs have
 x = 1/z = 0 and stay at 0 in every formula.
 
-tree (n, 3) intp, labels (n, k) intp the labels kept at each node, scalar (n, 2), vec (n, 16, k) and
-mat (n, 10, k, k) with the slots below; line (4, k) and block (2, k, k) are scratch within a node.
+tree (n, 3) intp, labels (n, k) intp the labels kept at each node, scalar (n, 2), vec (n, 18, k) and
+mat (n, 12, k, k) with the slots below.
 """
 
 import numpy as np
@@ -20,24 +20,23 @@ WEIGHT, E_SUM = range(2)
 
 # vec: r, the row sums of x; p, the predictor, summing to the weight; s = (L r)(a) - v, its slacks;
 # d; the direction 1 in the coordinates of the factor; E; κ; ρ_s / s; t; the right-hand side after
-# the first triangular solve; g, then the residual; Δu and Δr of the last sweep; Δr, Δp, Δs
-R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS = range(16)
+# the first triangular solve; g, then the residual; Δu and Δr of the last sweep; Δr, Δp, Δs;
+# two for scratch
+R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = range(18)
 
 # mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b), their
 # slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before; Δz, Δx∘Δz
-# before; the costs of the labels kept
-X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST = range(10)
+# before; the costs of the labels kept; two for scratch
+X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = range(12)
 
 
 @kernel
 def new_state(n, k):
-    """tree, labels, scalar, vec, mat, line, block for games of up to n nodes."""
+    """tree, labels, scalar, vec, mat for games of up to n nodes."""
     return (
         np.empty((n, 3), np.intp),
         np.empty((n, k), np.intp),
         np.empty((n, 2)),
-        np.empty((n, 16, k)),
-        np.empty((n, 10, k, k)),
-        np.empty((4, k)),
-        np.empty((2, k, k)),
+        np.empty((n, 18, k)),
+        np.empty((n, 12, k, k)),
     )

@@ -10,7 +10,7 @@ the predictor stays at p0; with p0 at the truth that is a structured SVM.
 Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
 
 x_*                    CSR of the node features; theta_node (d, k)
-f_*                    CSR of the edge features by row; theta_edge (d_e, k, k) [first, second label]
+f_*                    CSR of the edge features by row; theta_edge (d_e, k * k) [first * k + second]
 table_row, table_turn  (T,) row of f behind a table, and 1 where the table is its transpose
 node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf; kind 0 masks nothing
 pair_mask (2, k, k)    0 or -inf, [child, parent], by table_turn
@@ -83,15 +83,13 @@ def _gather(
     k = unary.shape[1]
     used = 0
     for i in range(lo, hi):
-        row = unary[i - lo]
-        mask = unary_mask[node_kind[i]]
         for b in range(k):
-            row[b] = mask[b]
+            unary[i - lo, b] = unary_mask[node_kind[i], b]
         for at in range(x_indptr[i], x_indptr[i + 1]):
             x = x_data[at]
-            weights = theta_node[x_indices[at]]
+            feature = x_indices[at]
             for b in range(k):
-                row[b] += x * weights[b]
+                unary[i - lo, b] += x * theta_node[feature, b]
         if parent[i] < 0:
             slot[i - lo] = 0
             continue
@@ -99,23 +97,23 @@ def _gather(
         if slot_of_table[t] < 0:
             slot_of_table[t] = used
             slot_turn[used] = table_turn[t]
-            table = tables[used]
+            flat = tables[used].reshape(k * k)
             used += 1
-            mask2 = pair_mask[table_turn[t]]
-            for b in range(k):
-                for a in range(k):
-                    table[b, a] = mask2[b, a]
+            for code in range(k * k):
+                flat[code] = 0.0
             for at in range(f_indptr[table_row[t]], f_indptr[table_row[t] + 1]):
                 f = f_data[at]
-                weights2 = theta_edge[f_indices[at]]
-                if table_turn[t] == 0:
-                    for b in range(k):
-                        for a in range(k):
-                            table[b, a] += f * weights2[b, a]
-                else:
-                    for b in range(k):
-                        for a in range(k):
-                            table[b, a] += f * weights2[a, b]
+                feature = f_indices[at]
+                for code in range(k * k):
+                    flat[code] += f * theta_edge[feature, code]
+            table = tables[used - 1]
+            if table_turn[t] == 1:
+                for b in range(k):
+                    for a in range(b):
+                        table[b, a], table[a, b] = table[a, b], table[b, a]
+            for b in range(k):
+                for a in range(k):
+                    table[b, a] += pair_mask[table_turn[t], b, a]
         slot[i - lo] = slot_of_table[t]
     for i in range(lo, hi):
         if parent[i] >= 0:
@@ -360,41 +358,45 @@ def _mass_to_move(lo, begin, end, items, up, y, w, component, owner, r, pair, ma
 
 
 @kernel
+def _codes(y_child, y_parent, w_child, w_parent, turn, k):
+    """Columns of theta_edge for the pairs that gain and lose mass."""
+    if turn == 0:
+        return y_child * k + y_parent, w_child * k + w_parent
+    return y_parent * k + y_child, w_parent * k + w_child
+
+
+@kernel
 def _lay_out(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data, theta_node,
     f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, change_node, change_edge,
 ):  # fmt: skip
     """Φ(y) - Φ(w) of a component into change_*; return (<theta, change>, |change|²)."""
+    k = theta_node.shape[1]
     gain = 0.0
     norm = 0.0
     for at in range(begin, end):
         i = items[at]
         node = lo + i
         if component[i] >= 0:
+            a, b = y[i], w[i]
             for slot in range(x_indptr[node], x_indptr[node + 1]):
                 x = x_data[slot]
-                weights = theta_node[x_indices[slot]]
-                change = change_node[x_indices[slot]]
-                gain += x * (weights[y[i]] - weights[w[i]])
-                norm += x * (2.0 * change[y[i]] + x)
-                change[y[i]] += x
-                norm += x * (x - 2.0 * change[w[i]])
-                change[w[i]] -= x
+                feature = x_indices[slot]
+                gain += x * (theta_node[feature, a] - theta_node[feature, b])
+                norm += 2.0 * x * (change_node[feature, a] - change_node[feature, b] + x)
+                change_node[feature, a] += x
+                change_node[feature, b] -= x
         if owner[i] >= 0:
             t = table_of[node]
             row = table_row[t]
-            y1, y2, w1, w2 = y[i], y[up[i]], w[i], w[up[i]]
-            if table_turn[t] == 1:
-                y1, y2, w1, w2 = y2, y1, w2, w1
+            a, b = _codes(y[i], y[up[i]], w[i], w[up[i]], table_turn[t], k)
             for slot in range(f_indptr[row], f_indptr[row + 1]):
                 f = f_data[slot]
-                weights2 = theta_edge[f_indices[slot]]
-                change2 = change_edge[f_indices[slot]]
-                gain += f * (weights2[y1, y2] - weights2[w1, w2])
-                norm += f * (2.0 * change2[y1, y2] + f)
-                change2[y1, y2] += f
-                norm += f * (f - 2.0 * change2[w1, w2])
-                change2[w1, w2] -= f
+                feature = f_indices[slot]
+                gain += f * (theta_edge[feature, a] - theta_edge[feature, b])
+                norm += 2.0 * f * (change_edge[feature, a] - change_edge[feature, b] + f)
+                change_edge[feature, a] += f
+                change_edge[feature, b] -= f
     return gain, norm
 
 
@@ -404,30 +406,28 @@ def _apply(
     f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, change_node, change_edge, step,
 ):  # fmt: skip
     """theta -= step * change, and change <- 0."""
+    k = theta_node.shape[1]
     for at in range(begin, end):
         i = items[at]
         node = lo + i
         if component[i] >= 0:
+            a, b = y[i], w[i]
             for slot in range(x_indptr[node], x_indptr[node + 1]):
-                weights = theta_node[x_indices[slot]]
-                change = change_node[x_indices[slot]]
-                weights[y[i]] -= step * change[y[i]]
-                change[y[i]] = 0.0
-                weights[w[i]] -= step * change[w[i]]
-                change[w[i]] = 0.0
+                feature = x_indices[slot]
+                theta_node[feature, a] -= step * change_node[feature, a]
+                change_node[feature, a] = 0.0
+                theta_node[feature, b] -= step * change_node[feature, b]
+                change_node[feature, b] = 0.0
         if owner[i] >= 0:
             t = table_of[node]
             row = table_row[t]
-            y1, y2, w1, w2 = y[i], y[up[i]], w[i], w[up[i]]
-            if table_turn[t] == 1:
-                y1, y2, w1, w2 = y2, y1, w2, w1
+            a, b = _codes(y[i], y[up[i]], w[i], w[up[i]], table_turn[t], k)
             for slot in range(f_indptr[row], f_indptr[row + 1]):
-                weights2 = theta_edge[f_indices[slot]]
-                change2 = change_edge[f_indices[slot]]
-                weights2[y1, y2] -= step * change2[y1, y2]
-                change2[y1, y2] = 0.0
-                weights2[w1, w2] -= step * change2[w1, w2]
-                change2[w1, w2] = 0.0
+                feature = f_indices[slot]
+                theta_edge[feature, a] -= step * change_edge[feature, a]
+                change_edge[feature, a] = 0.0
+                theta_edge[feature, b] -= step * change_edge[feature, b]
+                change_edge[feature, b] = 0.0
 
 
 @kernel

@@ -8,10 +8,14 @@ objective(θ) − optimum <= |gradient(θ)|² / (2 alpha).
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
+from scipy.optimize import minimize
 
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
+from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
 
@@ -35,3 +39,31 @@ class Likelihood:
         gradient -= self.observed
         gradient += problem.alpha * theta
         return value, gradient
+
+
+class _Done(Exception):
+    """Raised inside scipy's loop, which offers no other way to stop after a good evaluation."""
+
+
+def fit_likelihood(
+    problem: Problem, progress: Progress, max_iter: int, start: np.ndarray | None = None
+) -> None:
+    """L-BFGS until the certified gap is within the tolerance."""
+    likelihood = Likelihood(problem)
+    evaluations = 0
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal evaluations
+        value, gradient = likelihood(theta)
+        evaluations += 1
+        bound = value - float(gradient @ gradient) / (2 * problem.alpha)
+        done = progress.report(evaluations, theta, value, bound)
+        progress.passed(evaluations, progress.gap)
+        if done or evaluations >= max_iter:
+            raise _Done
+        return value, gradient
+
+    first = np.zeros(problem.n_weights) if start is None else start
+    options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 0.0}
+    with contextlib.suppress(_Done):
+        minimize(evaluate, first, jac=True, method="L-BFGS-B", options=options)

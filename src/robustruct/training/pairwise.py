@@ -1,4 +1,18 @@
-"""Proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM."""
+"""Doubly proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM.
+
+The dual is maximised over the adversary's marginals q_s, one sample at a time; kernels/pairwise.py
+says how a sample moves. Two centres follow once a pass, as in the method of multipliers:
+
+* p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
+* z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder than
+  a large one. Then θ = (G(q) + kappa z) / (alpha + kappa) with G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)).
+
+With p0 and z where they are, the duality gap falls into two parts that are known at every moment:
+
+    primal(θ, p) − dual(q)  =  Σ_s share_s gap_s  +  kappa²/(2 alpha) |θ − z|²
+
+kappa is steered to keep the second part a fixed, small share of the first.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +31,33 @@ from robustruct.kernels.pairwise import (
     truth_pairs,
 )
 from robustruct.parallel import over_samples
+from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
-
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
+PULL = 3.0  # kappa / alpha at the start
+BALANCE = {1: 0.02, 4: 0.1}  # wanted ratio of the two parts of the gap, by steps per visit
+STEER = 1.2  # by how much kappa changes in a pass
+FULL_PASS_EVERY = 5
+SKIP = {1: 0.3, 4: 0.0}  # in between, samples with less than this share of the mean gap may rest
 
 
 class PairwiseAscent:
-    """Dual blocks (r, q) of all samples, the predictor's centre p0, and the weights they imply."""
+    """Dual blocks (r, q) of all samples, both centres, and the weights they imply."""
 
-    def __init__(self, problem: Problem, *, mu: float = 1.0, inner: int = 1) -> None:
+    def __init__(self, problem: Problem, *, centre: np.ndarray | None = None) -> None:
         self.problem = problem
         batch, k = problem.design.batch, problem.n_labels
-        self.inv_mu = 0.0 if problem.truth_is_predictor else 1.0 / (mu * max(np.ptp(problem.cost), 1e-300))
-        self.inner = inner
+        scale = np.ptp(problem.cost)
+        self.inv_mu = 0.0 if problem.truth_is_predictor or scale == 0 else 2.0 / scale
         self.nodes = sparse_rows(problem.design.nodes)
         self.edges = sparse_rows(problem.design.edges)
         self.kinds = node_kinds(batch)
         self.turned = problem.design.table_turned.astype(np.intp)
-        self.theta = np.zeros(problem.n_weights)
+        self.inner = self._steps_per_visit()
+        self.kappa = PULL * problem.alpha
+        self.centre = np.zeros(problem.n_weights) if centre is None else centre.copy()
+        self.theta = self.kappa / (problem.alpha + self.kappa) * self.centre
         self.change = np.zeros_like(self.theta)
         self.r = problem.truth.copy()
         self.p0 = problem.truth.copy() if problem.truth_is_predictor else np.full_like(self.r, 1.0 / k)
@@ -48,6 +70,12 @@ class PairwiseAscent:
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
 
+    def _steps_per_visit(self) -> int:
+        """Several where features are few and shared by all samples; one where each visit touches
+        few of many weights, as then the samples hardly disturb each other."""
+        touched = len(self.nodes.data) / self.problem.design.batch.n_samples
+        return 1 if touched < 0.1 * self.nodes.shape[1] else 4
+
     def _grams(self) -> tuple[np.ndarray, ...]:
         """Gram matrices of all samples, or empty ones where a visit is a single step anyway."""
         design, batch = self.problem.design, self.problem.design.batch
@@ -55,8 +83,7 @@ class PairwiseAscent:
         gram_sizes(
             batch.node_offsets, batch.parent, design.table_of, design.n_tables, node_start, table_start
         )
-        size = node_start[-1] + table_start[-1]
-        if self.inner == 1 or size > GRAM_LIMIT:
+        if self.inner == 1 or node_start[-1] + table_start[-1] > GRAM_LIMIT:
             return node_start, table_start, np.empty(0), np.empty(0)
         node_gram, table_gram = np.empty(node_start[-1]), np.empty(table_start[-1])
         nodes, edges = self.nodes, self.edges
@@ -77,10 +104,11 @@ class PairwiseAscent:
         nodes, edges = self.nodes, self.edges
         pairwise_visits(
             order, batch.node_offsets, batch.parent, nodes.indptr, nodes.indices, nodes.data, node_theta,
-            edges.indptr, edges.indices, edges.data, edge_theta, design.table_of, design.table_row,
-            self.turned, self.kinds, problem.constraints.unary_masks(), problem.constraints.pair_masks(),
-            problem.cost, problem.node_weight, problem.share / problem.alpha, self.inv_mu, self.inner,
-            self.p0, self.r, self.pair, self.mass, self.count, node_change, edge_change,
+            edges.indptr, edges.indices, edges.data, edge_theta.reshape(-1, k * k), design.table_of,
+            design.table_row, self.turned, self.kinds, problem.constraints.unary_masks(),
+            problem.constraints.pair_masks(), problem.cost, problem.node_weight,
+            problem.share / (problem.alpha + self.kappa), self.inv_mu, self.inner, self.p0, self.r,
+            self.pair, self.mass, self.count, node_change, edge_change.reshape(-1, k * k),
             self.node_start, self.table_start, self.node_gram, self.table_gram, self.gap, self.given,
         )  # fmt: skip
         if self.pair.shape[1] < k * k and (self.count == self.pair.shape[1]).any():
@@ -88,37 +116,64 @@ class PairwiseAscent:
             self.pair = np.pad(self.pair, ((0, 0), (0, room)))
             self.mass = np.pad(self.mass, ((0, 0), (0, room)))
 
-    def move_centres(self) -> None:
-        """The predictor's centre follows the adversary: p0 <- Proj(p0 - L r / mu)."""
-        if self.inv_mu == 0.0:
-            return
-        offsets = self.problem.design.batch.node_offsets
-        cost_t = np.ascontiguousarray(self.problem.cost.T)
-        over_samples(
-            lambda first, last: move_centres(
-                offsets[first], offsets[last], self.p0, self.r, cost_t, self.inv_mu
-            ),
-            offsets,
-            self.problem.n_jobs,
-        )
+    def gap_parts(self) -> tuple[float, float]:
+        """(of the samples, of the centre): what the last visits say about the duality gap."""
+        away = self.theta - self.centre
+        outer = self.kappa**2 / (2 * self.problem.alpha) * float(away @ away)
+        return float(self.problem.share @ (self.gap + self.given)), outer
 
-    def bounds(self) -> tuple[float, float]:
-        """(primal, dual) at the current point, both recomputed from feasible marginals."""
+    def move_centres(self) -> None:
+        """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
+        if self.inv_mu > 0.0:
+            offsets = self.problem.design.batch.node_offsets
+            cost_t = np.ascontiguousarray(self.problem.cost.T)
+            over_samples(
+                lambda first, last: move_centres(
+                    offsets[first], offsets[last], self.p0, self.r, cost_t, self.inv_mu
+                ),
+                offsets,
+                self.problem.n_jobs,
+            )
+        samples, outer = self.gap_parts()
+        kappa = self.kappa
+        wanted = BALANCE[self.inner] * samples
+        if outer > 2 * wanted:
+            kappa /= STEER
+        elif outer < wanted / 2:
+            kappa *= STEER
+        moments = self.moments()
+        self.centre, self.kappa = self.theta.copy(), kappa
+        self.follow(moments)
+
+    def moments(self) -> np.ndarray:
+        """G(q), as tracked by the steps taken."""
+        return (self.problem.alpha + self.kappa) * self.theta - self.kappa * self.centre
+
+    def follow(self, moments: np.ndarray) -> None:
+        """θ from G(q) and the centre."""
+        self.theta[:] = (moments + self.kappa * self.centre) / (self.problem.alpha + self.kappa)
+
+    def recomputed_moments(self) -> np.ndarray:
+        """G(q) from the marginals themselves, after these were made exactly consistent."""
         problem, design = self.problem, self.problem.design
         batch, k = design.batch, problem.n_labels
-        repair_pairs(0, batch.n_samples, batch.node_offsets, batch.parent, self.r, self.pair, self.mass, self.count)
+        repair_pairs(
+            0, batch.n_samples, batch.node_offsets, batch.parent, self.r, self.pair, self.mass, self.count
+        )
         sums = np.zeros((design.n_tables, k, k))
-        pair_sums(
-            batch.parent, design.table_of, -problem.node_share, self.pair, self.mass, self.count, sums
-        )
-        inner = np.flatnonzero(batch.parent >= 0)
-        truth = problem.labels
-        np.add.at(
-            sums, (design.table_of[inner], truth[inner], truth[batch.parent[inner]]), problem.node_share[inner]
-        )
-        nodes = problem.node_share[:, None] * (problem.truth - self.r)
-        self.theta[:] = adjoint(design, nodes, sums, problem.n_jobs) / problem.alpha
-        return problem.primal(self.theta, self.p0), problem.dual(self.theta, self.r)
+        share, truth = problem.node_share, problem.labels
+        pair_sums(batch.parent, design.table_of, -share, self.pair, self.mass, self.count, sums)
+        child = np.flatnonzero(batch.parent >= 0)
+        pairs = (design.table_of[child], truth[child], truth[batch.parent[child]])
+        np.add.at(sums, pairs, share[child])
+        return adjoint(design, share[:, None] * (problem.truth - self.r), sums, problem.n_jobs)
+
+    def bounds(self) -> tuple[float, float]:
+        """(primal at θ and p0, dual at q), both recomputed from feasible points."""
+        moments = self.recomputed_moments()
+        self.follow(moments)
+        dual = self.problem.dual(moments / self.problem.alpha, self.r)
+        return self.problem.primal(self.theta, self.p0), dual
 
 
 def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
@@ -126,6 +181,40 @@ def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
     if isinstance(matrix, SparseRows):
         return matrix
     rows = sp.csr_array(matrix)
-    return SparseRows(
-        rows.indptr.astype(np.intp), rows.indices.astype(np.int32), rows.data, (matrix.shape[0], matrix.shape[1])
-    )
+    indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
+    return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))
+
+
+
+def fit_pairwise(
+    problem: Problem,
+    progress: Progress,
+    max_iter: int,
+    rng: np.random.Generator,
+    ascent: PairwiseAscent | None = None,
+) -> PairwiseAscent:
+    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+
+    Certificates cost about a pass each: one is made when the gap seen by the visits says that it
+    should succeed, and else at passes 1, 2, 4, 8, ...
+    """
+    ascent = PairwiseAscent(problem) if ascent is None else ascent
+    n_samples = problem.design.batch.n_samples
+    next_check, optimism = 1, 1.0
+    for n_iter in range(1, max_iter + 1):
+        order = rng.permutation(n_samples)
+        if n_iter % FULL_PASS_EVERY and n_iter > 1:
+            order = order[ascent.gap[order] >= SKIP[ascent.inner] * ascent.gap.mean()]
+        ascent.visit(order)
+        estimate = sum(ascent.gap_parts())
+        scale = progress.scale(progress.primal if np.isfinite(progress.primal) else problem.untrained)
+        progress.passed(n_iter, optimism * estimate / scale)
+        promising = optimism * estimate <= progress.tol * scale
+        if promising or n_iter in (next_check, max_iter):
+            next_check = max(next_check, n_iter + min(n_iter, progress.check_every or n_iter))
+            primal, dual = ascent.bounds()
+            if progress.report(n_iter, ascent.theta, primal, dual):
+                break
+            optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
+        ascent.move_centres()
+    return ascent

@@ -13,7 +13,7 @@ bracket the optimum. No stopping rule without them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,9 @@ class Problem:
     @property
     def n_weights(self) -> int:
         return n_weights(self.design, self.n_labels)
+
+    def with_alpha(self, alpha: float) -> Problem:
+        return replace(self, alpha=alpha)
 
     def scores(self, theta: np.ndarray) -> Scores:
         plain = scores(self.design, theta, self.n_labels, self.n_jobs)

@@ -1,0 +1,87 @@
+"""The conditional random field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from robustruct.inference import bayes_decision, best_labelling, marginals
+from robustruct.losses import LossLike
+from robustruct.models.base import StructuredModel
+from robustruct.scores import Scores
+from robustruct.training.fit import Progress
+from robustruct.training.likelihood import fit_likelihood
+from robustruct.training.problem import Problem
+
+
+class CRF(StructuredModel):
+    """Conditional random field: exact likelihood by L-BFGS, Bayes decision for your cost.
+
+    The cost plays no part in training. Parameters as for `AGM`, except:
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap to the optimum, certified by the gradient.
+    decision : "bayes" or "map"
+        Label of least expected cost under the marginals of each node, or the likeliest labelling.
+    """
+
+    _decisions = ("bayes", "map")
+    _optimizers = ("auto", "lbfgs")
+
+    def __init__(
+        self,
+        loss: LossLike = "hamming",
+        *,
+        alpha: float | None = None,
+        optimizer: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        decision: str = "bayes",
+        class_weight: Mapping[Any, float] | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        constraints: str | None = None,
+        alphas: Sequence[float] | None = None,
+        cv: int = 5,
+        patience: int = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            loss,
+            alpha=alpha,
+            optimizer=optimizer,
+            tol=tol,
+            max_iter=max_iter,
+            decision=decision,
+            class_weight=class_weight,
+            forbidden=forbidden,
+            constraints=constraints,
+            alphas=alphas,
+            cv=cv,
+            patience=patience,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+
+    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
+        fit_likelihood(problem, progress, self.max_iter, start)
+
+    def _decide(self, found: Scores) -> np.ndarray:
+        if self.decision == "map":
+            return best_labelling(found, self.n_jobs)[0]
+        return bayes_decision(self._probabilities(found), self.cost_)
+
+    def _probabilities(self, found: Scores) -> np.ndarray:
+        return marginals(found, n_jobs=self.n_jobs).nodes
+
+    def _risks(self, found: Scores) -> np.ndarray:
+        expected = (self._probabilities(found) @ self.cost_.T).min(axis=1)
+        return np.add.reduceat(expected, found.batch.node_offsets[:-1])

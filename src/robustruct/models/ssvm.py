@@ -1,0 +1,25 @@
+"""The structured support vector machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustruct.models.agm import train_pairwise
+from robustruct.models.base import StructuredModel
+from robustruct.training.fit import Progress
+from robustruct.training.problem import Problem
+
+
+class SSVM(StructuredModel):
+    """Structured support vector machine with margin rescaling by any cost matrix.
+
+    The structured hinge loss is the AGM's game with the predictor held at the truth, so both share
+    the optimizer and its certificate. Parameters and attributes as for `AGM`.
+    """
+
+    def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
+        # The hinge prices predicting b where y is true; the game prices p against the adversary's b.
+        return np.ascontiguousarray(cost.T), True
+
+    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
+        train_pairwise(self, problem, progress, start)

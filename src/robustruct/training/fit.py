@@ -1,0 +1,89 @@
+"""What a fit reports, how it stops, and who watches it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robustruct.training.problem import Problem
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a model's ``history_``: bounds recomputed from feasible points after a pass."""
+
+    n_iter: int
+    time: float
+    """Seconds since the fit began."""
+    primal: float
+    dual: float
+    gap: float
+    """Relative: (best primal - best dual) / best primal so far."""
+
+
+@dataclass(eq=False)
+class Progress:
+    """Best bounds and weights so far; decides when training may stop.
+
+    The gap is measured against the objective, but never against less than 1 % of what knowing
+    nothing costs: on data that can be separated the objective itself goes to nothing.
+    """
+
+    problem: Problem
+    tol: float
+    watch: Callable[[Record, np.ndarray], bool] | None = None
+    """Called with every certificate and the weights it is about; True stops training."""
+    tick: Callable[[int, float], None] | None = None
+    """Called after every pass with its number and an estimate of the relative gap."""
+    check_every: int | None = None
+    """Passes between certificates at most; None leaves it to the optimizer."""
+    theta: np.ndarray = field(init=False)
+    primal: float = field(init=False, default=np.inf)
+    dual: float = field(init=False, default=-np.inf)
+    history: list[Record] = field(init=False, default_factory=list)
+    stopped: bool = field(init=False, default=False)
+    interrupted: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        self.theta = np.zeros(self.problem.n_weights)
+
+    @property
+    def n_iter(self) -> int:
+        """Passes up to the last certificate."""
+        return self.history[-1].n_iter if self.history else 0
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap of the best bounds."""
+        if not np.isfinite(self.primal):
+            return np.inf
+        return (self.primal - self.dual) / self.scale(self.primal)
+
+    def scale(self, primal: float) -> float:
+        """What a gap is measured against."""
+        return max(primal, 0.01 * self.problem.untrained, 1e-300)
+
+    def passed(self, n_iter: int, estimate: float) -> None:
+        """Tell whoever watches that a pass is over."""
+        if self.tick is not None:
+            self.tick(n_iter, estimate)
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= self.tol
+
+    def report(self, n_iter: int, theta: np.ndarray, primal: float, dual: float) -> bool:
+        """Take note of a certificate; True when training should stop."""
+        if primal < self.primal:
+            self.primal, self.theta = primal, theta.copy()
+        self.dual = max(self.dual, dual)
+        elapsed = time.perf_counter() - self.started
+        record = Record(n_iter, elapsed, primal, dual, self.gap)
+        self.history.append(record)
+        if self.watch is not None and self.watch(record, theta):
+            self.stopped = True
+        return self.converged or self.stopped
