@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from robustruct.errors import InvalidInputError
+from robustruct.game.auto import Auto
+from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
+from robustruct.game.pairwise import Pairwise
 from robustruct.game.solver import GameSolver
 
 _CLASSES: list[type[GameSolver]] = [
+    Auto,
+    ClosedForm,
+    Pairwise,
     InteriorPoint,
     DualDecomposition,
     LinearProgram,

@@ -15,7 +15,7 @@ from robustruct.kernels.max_product import max_product_down, max_product_up
 
 # How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A warm
 # start stays closer, by its gap per node times the second number.
-LOOSENING, WARMTH = 0.15, 0.5
+LOOSENING, WARMTH = 0.15, 2.0
 
 
 @kernel

@@ -654,3 +654,28 @@ def pair_sums(parent, table_of, share, pair, mass, count, out):
         if parent[i] >= 0:
             for at in range(count[i]):
                 out[table_of[i], pair[i, at] // k, pair[i, at] % k] += share[i] * mass[i, at]
+
+
+@kernel
+def sparse_pairs(parent, q, pair, mass, count):
+    """The pairs that carry mass in q (N, k, k)."""
+    k = q.shape[1]
+    for i in range(len(parent)):
+        count[i] = 0
+        if parent[i] >= 0:
+            for b in range(k):
+                for a in range(k):
+                    if q[i, b, a] > DUST:
+                        pair[i, count[i]] = b * k + a
+                        mass[i, count[i]] = q[i, b, a]
+                        count[i] += 1
+
+
+@kernel
+def dense_pairs(parent, pair, mass, count, q):
+    """The reverse: q (N, k, k), zero before."""
+    k = q.shape[1]
+    for i in range(len(parent)):
+        if parent[i] >= 0:
+            for at in range(count[i]):
+                q[i, pair[i, at] // k, pair[i, at] % k] += mass[i, at]

@@ -1,0 +1,138 @@
+"""The game with nothing but a MAP oracle: training's pairwise steps, with the weights held still.
+
+Each node is its own feature and each table its own edge feature, so that θ is the scores themselves;
+with a learning rate of 0 they never move, and what is left is the ascent on one sample's q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.solver import GameSolver
+from robustruct.inference import best_labelling
+from robustruct.kernels.pairwise import (
+    dense_pairs,
+    move_centres,
+    pairwise_visits,
+    repair_pairs,
+    sparse_pairs,
+    truth_pairs,
+)
+from robustruct.parallel import over_samples
+
+
+@dataclass(frozen=True)
+class Pairwise(GameSolver):
+    """Needs only max-product; a gap of 1e-2 is cheap at any number of labels, 1e-4 takes patience."""
+
+    max_iter: int = 5000
+    """Most rounds; a round is up to ``inner`` steps and a move of the predictor's centre."""
+    inner: int = 5
+    check_every: int = 10
+    """Rounds between two looks at the bounds."""
+
+    name: ClassVar[str] = "pairwise"
+
+    def play(
+        self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
+    ) -> Play:
+        blocks = _Blocks(game, start)
+        n_samples = game.scores.batch.n_samples
+        allowed = game.allowed_gap(tol)
+        best = Play(
+            blocks.p0.copy(), blocks.r.copy(), np.zeros((*blocks.r.shape, blocks.r.shape[1])),
+            np.zeros(n_samples, np.intp), np.ones(n_samples, bool), self.name,
+        )  # fmt: skip
+        upper, lower = np.full(n_samples, np.inf), np.full(n_samples, -np.inf)
+        for round_ in range(1, self.max_iter + 1):
+            active = np.flatnonzero(best.exhausted)
+            blocks.round(active, self.inner)
+            if round_ % self.check_every and round_ > 1:
+                continue
+            blocks.check(active, best, upper, lower)
+            best.n_iter[active] = round_
+            best.exhausted = upper - lower > allowed
+            if not best.exhausted.any():
+                break
+        return best
+
+
+class _Blocks:
+    """The adversary's marginals in sparse form and the predictor's centre, for every game."""
+
+    def __init__(self, game: Game, start: Play | None) -> None:
+        self.game = game
+        scores, batch = game.scores, game.scores.batch
+        n, k = scores.unary.shape
+        n_tables = len(scores.tables)
+        spread = np.ptp(game.cost)
+        self.inv_mu = 1.0 / spread if spread > 0 else 0.0
+        self.cost_t = np.ascontiguousarray(game.cost.T)
+        self.theta_node = scores.unary.copy()
+        self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()
+        self.pair = np.zeros((n, min(k * k, 8)), np.int32)
+        self.mass = np.zeros(self.pair.shape)
+        self.count = np.zeros(n, np.int32)
+        if start is None:
+            labels, _ = best_labelling(scores, 1)
+            self.r = np.zeros((n, k))
+            self.r[np.arange(n), labels] = 1.0
+            self.p0 = np.full((n, k), 1.0 / k)
+            truth_pairs(batch.parent, labels, k, self.pair, self.mass, self.count)
+        else:
+            self.r, self.p0 = start.r.copy(), start.p.copy()
+            slots = max(int((start.q > 0).sum(axis=(1, 2)).max()), 8)
+            self.pair = np.zeros((n, min(k * k, 2 * slots)), np.int32)
+            self.mass = np.zeros(self.pair.shape)
+            sparse_pairs(batch.parent, start.q, self.pair, self.mass, self.count)
+        self.gap, self.given = np.zeros(batch.n_samples), np.zeros(batch.n_samples)
+        self._fixed = (
+            np.arange(n + 1, dtype=np.intp), np.arange(n, dtype=np.int32), np.ones(n),
+            np.arange(n_tables + 1, dtype=np.intp), np.arange(n_tables, dtype=np.int32),
+            np.ones(n_tables), np.arange(n_tables, dtype=np.intp), np.zeros(n_tables, np.intp),
+            np.zeros(n, np.intp), np.zeros((1, k)), np.zeros((2, k, k)),
+        )  # fmt: skip
+        self._change = np.zeros((n, k)), np.zeros((n_tables, k * k))
+        self._no_gram = np.zeros(batch.n_samples + 1, np.intp), np.empty(0)
+
+    def round(self, active: np.ndarray, inner: int) -> None:
+        """Up to ``inner`` steps on each active game, then the centres follow."""
+        scores, batch, game = self.game.scores, self.game.scores.batch, self.game
+        x1, x2, x3, f1, f2, f3, rows, turns, kinds, mask, pair_mask = self._fixed
+        starts, empty = self._no_gram
+        pairwise_visits(
+            active, batch.node_offsets, batch.parent, x1, x2, x3, self.theta_node, f1, f2, f3,
+            self.theta_edge, scores.table_of, rows, turns, kinds, mask, pair_mask, game.cost,
+            game.weight, np.zeros(batch.n_samples), self.inv_mu, inner, self.p0, self.r, self.pair,
+            self.mass, self.count, *self._change, starts, starts, empty, empty, self.gap, self.given,
+        )  # fmt: skip
+        for s in active:
+            lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
+            move_centres(lo, hi, self.p0, self.r, self.cost_t, self.inv_mu)
+        k2 = game.cost.size
+        if self.pair.shape[1] < k2 and (self.count == self.pair.shape[1]).any():
+            room = min(self.pair.shape[1], k2 - self.pair.shape[1])
+            self.pair = np.pad(self.pair, ((0, 0), (0, room)))
+            self.mass = np.pad(self.mass, ((0, 0), (0, room)))
+
+    def check(
+        self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray
+    ) -> None:
+        """Recompute the bounds, and keep the best predictor and the best adversary of each game."""
+        batch = self.game.scores.batch
+        for s in active:
+            repair_pairs(s, s + 1, batch.node_offsets, batch.parent, self.r, self.pair, self.mass, self.count)
+        q = np.zeros_like(best.q)
+        dense_pairs(batch.parent, self.pair, self.mass, self.count, q)
+        new_upper = upper_bounds(self.game, self.p0, 1)
+        new_lower = lower_bounds(self.game, self.r, q, 1)
+        for s in active:
+            span = slice(batch.node_offsets[s], batch.node_offsets[s + 1])
+            if new_upper[s] < upper[s]:
+                upper[s], best.p[span] = new_upper[s], self.p0[span]
+            if new_lower[s] > lower[s]:
+                lower[s], best.r[span], best.q[span] = new_lower[s], self.r[span], q[span]

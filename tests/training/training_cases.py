@@ -1,0 +1,296 @@
+"""Small training problems, and their optima straight from the definitions.
+
+`Enumerated` lists every allowed labelling of every sample with its features and its cost, in the
+user's order of nodes and edges, and shares no code with the library. Its optima are certified by
+bounds of their own, so that a failure of the generic solver cannot pass as an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from robustruct.constraints import Constraints
+from robustruct.features import FeatureSpace
+from robustruct.graphs import Graph
+from robustruct.training.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Graphs with dense features, and what it costs to label them wrongly."""
+
+    graphs: list[Graph]
+    y: list[np.ndarray]
+    """Label codes 0..k-1 of each sample."""
+    cost: np.ndarray
+    """(k, k) [predicted, true]."""
+    alpha: float = 0.1
+    node_weight: list[np.ndarray] = field(default_factory=list)
+    sample_weight: np.ndarray | None = None
+    forbidden: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.cost)
+
+    @property
+    def share(self) -> np.ndarray:
+        weight = np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+        return weight / weight.sum()
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        return self.node_weight or [np.ones(len(labels)) for labels in self.y]
+
+    def with_alpha(self, alpha: float) -> Case:
+        return replace(self, alpha=alpha)
+
+    def problem(self, *, hinge: bool = False, n_jobs: int | None = 1) -> Problem:
+        """As the estimators pose it; ``hinge`` for the structured SVM."""
+        _, design = FeatureSpace.fit(self.graphs)
+        batch = design.batch
+        cost = self.cost.T if hinge else self.cost
+        return Problem(
+            design,
+            np.ascontiguousarray(batch.from_user(np.concatenate(self.y))),
+            np.ascontiguousarray(cost, float),
+            np.ascontiguousarray(batch.from_user(np.concatenate(self.weights))),
+            self.share,
+            self.alpha,
+            Constraints.build(range(self.n_labels), self.forbidden),
+            hinge,
+            n_jobs,
+        )
+
+
+def random_case(
+    seed: int,
+    *,
+    sizes: tuple[int, ...] = (3, 2, 3, 1, 2),
+    n_labels: int = 3,
+    n_features: int = 2,
+    n_edge_features: int = 1,
+    tree: bool = False,
+    cost: Any = None,
+    weighted: bool = False,
+    **options: Any,
+) -> Case:
+    """Random features with some signal. A tree has its edges in any order and direction."""
+    rng = np.random.default_rng(seed)
+    k = n_labels
+    means = rng.normal(size=(k, n_features))
+    graphs, y = [], []
+    for n in sizes:
+        labels = rng.integers(k, size=n)
+        edges = [(i, int(rng.integers(i)) if tree else i - 1) for i in range(1, n)]
+        edges = [pair if tree and rng.random() < 0.5 else pair[::-1] for pair in edges]
+        if tree:
+            edges = [edges[i] for i in rng.permutation(len(edges))]
+        rows = means[labels] + rng.normal(size=(n, n_features))
+        edge_rows = rng.normal(size=(len(edges), n_edge_features)) if n_edge_features else None
+        graphs.append(Graph(rows, edges, edge_rows))
+        y.append(labels)
+    if weighted:
+        options["node_weight"] = [rng.uniform(0.2, 2.0, n) for n in sizes]
+        options["node_weight"][0][0] = 0.0
+        options["sample_weight"] = rng.uniform(0.5, 2.0, len(sizes))
+    matrix = 1.0 - np.eye(k) if cost is None else np.asarray(cost, float)
+    return Case(graphs, y, matrix, **options)
+
+
+ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+ASYMMETRIC = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 0.5], [2.0, 0.3, 0.1]])
+
+CASES = {
+    "chains": random_case(0),
+    "chains, plain transitions": random_case(1, n_edge_features=0, alpha=1.0),
+    "chains, absolute, weighted": random_case(2, cost=ABSOLUTE, weighted=True, alpha=0.03),
+    "chains, asymmetric": random_case(3, cost=ASYMMETRIC, alpha=0.01),
+    "trees": random_case(4, sizes=(4, 3, 4, 1), tree=True),
+    "trees, asymmetric, weighted": random_case(
+        5, sizes=(4, 4, 3, 2), tree=True, cost=ASYMMETRIC, weighted=True, alpha=0.05
+    ),
+    "trees, squared, strong penalty": random_case(
+        6, sizes=(4, 4, 3), tree=True, cost=ABSOLUTE**2, alpha=3.0
+    ),
+    "two labels": random_case(
+        7, sizes=(5, 4, 1, 5), n_labels=2, tree=True, cost=[[0.0, 4.0], [1.0, 0.0]], weighted=True
+    ),
+    "four labels, one node": random_case(8, sizes=(1,) * 8, n_labels=4, n_edge_features=0),
+}
+
+
+def sample_features(graph: Graph, y: np.ndarray, n_labels: int) -> np.ndarray:
+    """Φ(y): node features and a bias by label, edge features and a constant by pair of labels."""
+    k = n_labels
+    rows = np.hstack([graph.node_features, np.ones((graph.n_nodes, 1))])
+    edge_rows = np.ones((graph.n_edges, 1))
+    if graph.edge_features is not None:
+        edge_rows = np.hstack([graph.edge_features, edge_rows])
+    nodes = np.zeros((rows.shape[1], k))
+    edges = np.zeros((edge_rows.shape[1], k, k))
+    for i, label in enumerate(y):
+        nodes[:, label] += rows[i]
+    for e, (i, j) in enumerate(graph.edges):
+        edges[:, y[i], y[j]] += edge_rows[e]
+    return np.concatenate([nodes.ravel(), edges.ravel()])
+
+
+class Enumerated:
+    """Every allowed labelling of every sample."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        k = case.n_labels
+        self.labellings, self.features, self.truth = [], [], []
+        for graph, labels in zip(case.graphs, case.y, strict=True):
+            allowed = [
+                y
+                for y in product(range(k), repeat=graph.n_nodes)
+                if not any((y[i], y[j]) in case.forbidden for i, j in graph.edges)
+            ]
+            self.labellings.append(np.array(allowed))
+            self.features.append(np.array([sample_features(graph, y, k) for y in allowed]))
+            self.truth.append(sample_features(graph, labels, k))
+        self.n_weights = len(self.truth[0])
+
+    def costs(self, s: int, p: np.ndarray) -> np.ndarray:
+        """Σ_i w_i p_i' L[:, y_i] of every labelling of sample s, for a predictor p (n, k)."""
+        expected = self.case.weights[s][:, None] * (p @ self.case.cost)
+        y = self.labellings[s]
+        return expected[np.arange(y.shape[1]), y].sum(axis=1)
+
+    def hinge_costs(self, s: int) -> np.ndarray:
+        """Σ_i w_i cost[y_i, true label] of every labelling of sample s."""
+        y = self.labellings[s]
+        return (self.case.weights[s] * self.case.cost[y, self.case.y[s]]).sum(axis=1)
+
+    # ---- bounds by definition
+
+    def primal(self, theta: np.ndarray, p: list[np.ndarray] | None) -> float:
+        """The objective at θ, with the predictor p or (None) the hinge loss of an SVM."""
+        total = 0.5 * self.case.alpha * float(theta @ theta)
+        for s, share in enumerate(self.case.share):
+            costs = self.hinge_costs(s) if p is None else self.costs(s, p[s])
+            regret = (self.features[s] - self.truth[s]) @ theta + costs
+            total += share * float(regret.max())
+        return total
+
+    def dual(self, mixtures: list[np.ndarray], hinge: bool) -> float:
+        """What mixtures of labellings, one per sample, prove from below."""
+        case, gain = self.case, 0.0
+        moments = np.zeros(self.n_weights)
+        for s, (share, mixture) in enumerate(zip(case.share, mixtures, strict=True)):
+            moments += share * (self.truth[s] - mixture @ self.features[s])
+            if hinge:
+                gain += share * float(mixture @ self.hinge_costs(s))
+            else:
+                y, k = self.labellings[s], case.n_labels
+                r = (mixture[:, None, None] * (y[:, :, None] == np.arange(k))).sum(axis=0)
+                gain += share * float(case.weights[s] @ (r @ case.cost.T).min(axis=1))
+        return gain - float(moments @ moments) / (2 * case.alpha)
+
+    # ---- optima by generic solvers
+
+    def optimum(self, *, hinge: bool = False) -> tuple[float, float, np.ndarray]:
+        """(lower, upper, θ) of the AGM or (``hinge``) the SVM, by a quadratic program.
+
+        Variables θ, ξ_s and p; constraints ξ_s >= θ·(Φ_s(y) − Φ_s(y_s)) + cost_s(y; p) for all y.
+        """
+        case, k = self.case, self.case.n_labels
+        n_samples, d = len(case.y), self.n_weights
+        sizes = np.array([0 if hinge else k * len(labels) for labels in case.y])
+        starts = d + n_samples + np.concatenate([[0], np.cumsum(sizes)])
+        rows, lower = [], []
+        for s, y in enumerate(self.labellings):
+            block = np.zeros((len(y), starts[-1]))
+            block[:, :d] = self.truth[s] - self.features[s]
+            block[:, d + s] = 1.0
+            if not hinge:
+                for i, weight in enumerate(case.weights[s]):
+                    at = starts[s] + i * k
+                    block[:, at : at + k] = -weight * case.cost[:, y[:, i]].T
+            rows.append(block)
+            lower.append(self.hinge_costs(s) if hinge else np.zeros(len(y)))
+        n_cuts = sum(map(len, lower))
+        sums = np.zeros((int(sizes.sum()) // k, starts[-1]))
+        for i in range(len(sums)):
+            sums[i, starts[0] + i * k : starts[0] + (i + 1) * k] = 1.0
+        free = np.full(d + n_samples, -np.inf)
+        x, multipliers = quadratic_program(
+            np.concatenate([np.full(d, case.alpha), np.zeros(starts[-1] - d)]),
+            np.concatenate([np.zeros(d), case.share, np.zeros(int(sizes.sum()))]),
+            np.vstack([*rows, sums]),
+            np.concatenate([*lower, np.ones(len(sums))]),
+            np.concatenate([np.full(n_cuts, np.inf), np.ones(len(sums))]),
+            np.concatenate([free, np.zeros(int(sizes.sum()))]),
+        )
+        theta, p = x[:d], None
+        if not hinge:
+            parts = np.split(np.maximum(x[starts[0] :], 0.0), starts[1:-1] - starts[0])
+            p = [part.reshape(-1, k) / part.reshape(-1, k).sum(axis=1, keepdims=True) for part in parts]
+        mixtures = []
+        for weights in np.split(np.maximum(multipliers[:n_cuts], 0.0), np.cumsum([len(b) for b in rows])[:-1]):
+            mixtures.append(weights / weights.sum())
+        return self.dual(mixtures, hinge), self.primal(theta, p), theta
+
+    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient of the CRF's objective."""
+        value = 0.5 * self.case.alpha * float(theta @ theta)
+        gradient = self.case.alpha * theta
+        for share, features, truth in zip(self.case.share, self.features, self.truth, strict=True):
+            scores = features @ theta
+            log_z = logsumexp(scores)
+            value += share * (log_z - truth @ theta)
+            gradient = gradient + share * (np.exp(scores - log_z) @ features - truth)
+        return float(value), gradient
+
+    def likelihood_optimum(self) -> tuple[float, np.ndarray]:
+        result = minimize(
+            self.likelihood, np.zeros(self.n_weights), jac=True, method="BFGS", options={"gtol": 1e-9}
+        )
+        _, gradient = self.likelihood(result.x)
+        assert gradient @ gradient / (2 * self.case.alpha) < 1e-12  # strong convexity: that close
+        return float(result.fun), result.x
+
+
+def quadratic_program(
+    diagonal: np.ndarray,
+    linear: np.ndarray,
+    matrix: np.ndarray,
+    row_lower: np.ndarray,
+    row_upper: np.ndarray,
+    lower: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(x, multipliers of the rows) of min ½ x' diag x + linear' x, by HiGHS."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("qp_regularization_value", 1e-9)
+    model = highspy.HighsModel()
+    lp, hessian = model.lp_, model.hessian_
+    columns = sp.csc_array(matrix)
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = linear, lower, np.full(len(linear), np.inf)
+    lp.row_lower_, lp.row_upper_ = row_lower, row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = columns.indptr, columns.indices
+    lp.a_matrix_.value_ = columns.data
+    quadratic = sp.csc_array(np.diag(diagonal))
+    hessian.dim_ = len(diagonal)
+    hessian.format_ = highspy.HessianFormat.kTriangular
+    hessian.start_, hessian.index_ = quadratic.indptr, quadratic.indices
+    hessian.value_ = quadratic.data
+    solver.passModel(model)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise RuntimeError(f"the quadratic program of the oracle failed: {solver.getModelStatus()}")
+    solution = solver.getSolution()
+    return np.array(solution.col_value), np.array(solution.row_dual)
