@@ -19,7 +19,7 @@ from robustruct.graphs import Batch
 from robustruct.losses import as_labels
 from robustruct.scores import Scores
 
-SCHEMES = {"BIO": "BIO", "BIOES": "BIOES"}
+SCHEMES = ("BIO", "BIOES")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +40,17 @@ class Constraints:
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         scheme: str | None = None,
     ) -> Constraints:
+        """The rules that ``forbidden`` pairs and a tagging scheme make for these labels.
+
+        Pairs with a label that ``classes`` lack have no effect: it cannot be predicted anyway.
+        """
         labels = as_labels(classes).tolist()
+        k = len(labels)
+        rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k))
         place = {label: a for a, label in enumerate(labels)}
-        rules = cls(np.zeros((len(labels), len(labels))), np.zeros(len(labels)), np.zeros(len(labels)))
-        for pair in forbidden or ():
-            if isinstance(pair, str) or len(pair) != 2:
-                raise InvalidInputError(
-                    f"forbidden holds {pair!r}; each entry is a pair (label, next label)."
-                )
-            if pair[0] in place and pair[1] in place:  # a label the data lack cannot be predicted
-                rules.pairs[place[pair[0]], place[pair[1]]] = -np.inf
+        for first, second in checked_pairs(forbidden):
+            if first in place and second in place:
+                rules.pairs[place[first], place[second]] = -np.inf
         if scheme is not None:
             _add_scheme(rules, labels, scheme)
         return rules
@@ -77,69 +78,96 @@ class Constraints:
             scores.table_of,
         )
 
-
     def check_truth(self, design: Design, labels: np.ndarray, classes: np.ndarray) -> None:
         """The training labels must keep the rules; the error names the first that does not."""
         if self.empty:
             return
         batch = design.batch
+        first, second = _ends(batch)
+        names = classes.tolist()
+        bad = np.flatnonzero(np.isinf(self.pairs[labels[first], labels[second]]))
+        if len(bad):
+            node = int(first[bad[0]])
+            after = names[labels[second[bad[0]]]]
+            _refuse_truth(batch, node, f"{names[labels[node]]!r} is followed by {after!r}")
         kinds = node_kinds(batch)
-        broken = np.isinf(self.unary_masks()[kinds, labels])
-        child = np.flatnonzero(batch.parent >= 0)
-        above, turned = batch.parent[child], batch.flipped[child]
-        first, second = np.where(turned, above, child), np.where(turned, child, above)
-        bad = np.isinf(self.pairs[labels[first], labels[second]])
-        if not (broken.any() or bad.any()):
-            return
-        if bad.any():
-            e = int(bad.argmax())
-            node, what = first[e], f"{classes[labels[first[e]]]!r} followed by {classes[labels[second[e]]]!r}"
-        else:
-            node = int(broken.argmax())
-            what = f"{classes[labels[node]]!r} at the start or end of a sequence"
-        sample = int(np.searchsorted(batch.node_offsets, node, side="right")) - 1
-        where = batch.node_of[node] - batch.node_offsets[sample]
+        for kind, mask, place in ((1, self.starts, "starts"), (2, self.ends, "ends")):
+            bad = np.flatnonzero((kinds & kind > 0) & np.isinf(mask[labels]))
+            if len(bad):
+                node = int(bad[0])
+                _refuse_truth(batch, node, f"{names[labels[node]]!r} {place} a sequence")
+
+
+def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:
+    """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
+    if forbidden is None:
+        return []
+    if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
         raise InvalidInputError(
-            f"sample {sample}, node {where}: the labels hold {what}, which `forbidden` or `constraints` "
-            "rules out. Correct the labels or drop the rule."
+            f"forbidden is {forbidden!r}; give a list of pairs (label, next label)."
         )
+    pairs = []
+    for pair in forbidden:
+        if not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
+            raise InvalidInputError(
+                f"forbidden holds {pair!r}; each entry is a pair (label, next label)."
+            )
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _refuse_truth(batch: Batch, node: int, what: str) -> None:
+    sample = int(np.searchsorted(batch.node_offsets, node, side="right")) - 1
+    where = batch.node_of[node] - batch.node_offsets[sample]
+    raise InvalidInputError(
+        f"y: sample {sample}, node {where}: {what}, which `forbidden` or `constraints` rules out. "
+        "Correct the labels or drop the rule."
+    )
+
+
+def _ends(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """(M,) positions of the first and of the second node of every edge, as the user listed them."""
+    child = np.flatnonzero(batch.parent >= 0)
+    above, turned = batch.parent[child], batch.flipped[child]
+    return np.where(turned, above, child), np.where(turned, child, above)
 
 
 def node_kinds(batch: Batch) -> np.ndarray:
     """(N,) bit 0: no edge enters the node; bit 1: no edge leaves it."""
-    child = np.flatnonzero(batch.parent >= 0)
-    above, turned = batch.parent[child], batch.flipped[child]
+    first, second = _ends(batch)
     kinds = np.full(batch.n_nodes, 3, np.intp)
-    kinds[np.where(turned, child, above)] &= ~1
-    kinds[np.where(turned, above, child)] &= ~2
+    kinds[second] &= ~1
+    kinds[first] &= ~2
     return kinds
 
 
 def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
+    """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
+    parts = [_tag_parts(label, scheme) for label in labels]
+    for b, (tag, kind) in enumerate(parts):
+        continues = tag in ("I", "E")
+        if continues:
+            rules.starts[b] = -np.inf
+        if scheme == "BIOES" and tag in ("B", "I"):
+            rules.ends[b] = -np.inf
+        for a, (before, before_kind) in enumerate(parts):
+            is_open = before in ("B", "I")
+            goes_on = is_open and continues and before_kind == kind
+            if (continues or (is_open and scheme == "BIOES")) and not goes_on:
+                rules.pairs[a, b] = -np.inf
+
+
+def _tag_parts(label: Any, scheme: str) -> tuple[str, str]:
+    """Prefix and type of a label such as "B-PER"; ("O", "") outside."""
     if scheme not in SCHEMES:
         raise InvalidInputError(f"constraints={scheme!r} is not known; use 'BIO' or 'BIOES'.")
-    prefixes = set(SCHEMES[scheme])
-    parts = []
-    for label in labels:
-        prefix, dash, kind = str(label).partition("-")
-        if not (prefix == "O" and not dash) and not (prefix in prefixes - {"O"} and kind):
-            raise InvalidInputError(
-                f"constraints={scheme!r}, but {label!r} is not a {scheme} label; labels are 'O' or "
-                f"one of {', '.join(sorted(prefixes - {'O'}))} followed by '-' and a type."
-            )
-        parts.append((prefix, kind))
-    opens, inner = ("B", "I"), "I"
-    if scheme == "BIOES":
-        opens = ("B", "I")
-        inner = "IE"
-    for b, (prefix, kind) in enumerate(parts):
-        if prefix in inner:
-            rules.starts[b] = -np.inf
-        for a, (before, before_kind) in enumerate(parts):
-            continues = before in opens and before_kind == kind
-            if prefix in inner and not continues:
-                rules.pairs[a, b] = -np.inf
-            if scheme == "BIOES" and before in opens and not (prefix in inner and continues):
-                rules.pairs[a, b] = -np.inf
-        if scheme == "BIOES" and prefix in opens:
-            rules.ends[b] = -np.inf
+    if label == "O":
+        return "O", ""
+    tag, _, kind = str(label).partition("-")
+    prefixes = [letter for letter in scheme if letter != "O"]
+    if tag not in prefixes or not kind:
+        raise InvalidInputError(
+            f"constraints={scheme!r}, but {label!r} is not a {scheme} label; labels are 'O' or one "
+            f"of {', '.join(prefixes)} followed by '-' and a type."
+        )
+    return tag, kind

@@ -94,7 +94,7 @@ def random_case(
         edges = [pair if tree and rng.random() < 0.5 else pair[::-1] for pair in edges]
         if tree:
             edges = [edges[i] for i in rng.permutation(len(edges))]
-        rows = means[labels] + rng.normal(size=(n, n_features))
+        rows = means[labels] + 1.5 * rng.normal(size=(n, n_features))
         edge_rows = rng.normal(size=(len(edges), n_edge_features)) if n_edge_features else None
         graphs.append(Graph(rows, edges, edge_rows))
         y.append(labels)
@@ -110,7 +110,7 @@ ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 ASYMMETRIC = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 0.5], [2.0, 0.3, 0.1]])
 
 CASES = {
-    "chains": random_case(0),
+    "chains": random_case(0, sizes=(3, 2, 3, 1, 2, 3, 3), alpha=0.3),
     "chains, plain transitions": random_case(1, n_edge_features=0, alpha=1.0),
     "chains, absolute, weighted": random_case(2, cost=ABSOLUTE, weighted=True, alpha=0.03),
     "chains, asymmetric": random_case(3, cost=ASYMMETRIC, alpha=0.01),
@@ -271,9 +271,6 @@ def quadratic_program(
     lower: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(x, multipliers of the rows) of min ½ x' diag x + linear' x, by HiGHS."""
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("qp_regularization_value", 1e-9)
     model = highspy.HighsModel()
     lp, hessian = model.lp_, model.hessian_
     columns = sp.csc_array(matrix)
@@ -288,9 +285,13 @@ def quadratic_program(
     hessian.format_ = highspy.HessianFormat.kTriangular
     hessian.start_, hessian.index_ = quadratic.indptr, quadratic.indices
     hessian.value_ = quadratic.data
-    solver.passModel(model)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        raise RuntimeError(f"the quadratic program of the oracle failed: {solver.getModelStatus()}")
-    solution = solver.getSolution()
-    return np.array(solution.col_value), np.array(solution.row_dual)
+    for regularization in (1e-9, 1e-8, 1e-7):  # now and then its active-set method gives up
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("qp_regularization_value", regularization)
+        solver.passModel(model)
+        solver.run()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            solution = solver.getSolution()
+            return np.array(solution.col_value), np.array(solution.row_dual)
+    raise RuntimeError(f"the quadratic program of the oracle failed: {solver.getModelStatus()}")

@@ -1,0 +1,47 @@
+"""Entry of the command ``robustruct``; heavy imports wait until a subcommand runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from robustruct._version import __version__
+from robustruct.cli.compare import compare_cli
+from robustruct.errors import RobustructError
+
+app = typer.Typer(
+    name="robustruct",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"robustruct {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def robustruct(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Label sequences, trees and small graphs with models trained for the cost that matters."""
+
+
+app.command("compare")(compare_cli)
+
+
+def main() -> None:
+    """Run the command; what the library refuses is a message on stderr and exit code 2."""
+    try:
+        app()
+    except RobustructError as error:
+        print(f"robustruct: {error}", file=sys.stderr)
+        sys.exit(2)
