@@ -11,8 +11,19 @@ if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
     from robustruct.models import AGM, CRF, SSVM
+    from robustruct.models.storage import load
 
-__all__ = ["AGM", "CRF", "SSVM", "GameSolution", "Graph", "__version__", "solve_game", "solve_games"]
+__all__ = [
+    "AGM",
+    "CRF",
+    "SSVM",
+    "GameSolution",
+    "Graph",
+    "__version__",
+    "load",
+    "solve_game",
+    "solve_games",
+]
 
 # Loaded on first use, so that importing the package (and the command line) starts at once.
 _HOME = {
@@ -21,6 +32,7 @@ _HOME = {
     "SSVM": "robustruct.models",
     "GameSolution": "robustruct.game.solve",
     "Graph": "robustruct.graphs.graph",
+    "load": "robustruct.models.storage",
     "solve_game": "robustruct.game.solve",
     "solve_games": "robustruct.game.solve",
 }

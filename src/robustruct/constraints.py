@@ -7,7 +7,7 @@ these are the first and the last node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design
 from robustruct.graphs import Batch
-from robustruct.losses import as_labels
+from robustruct.losses import Labels, as_labels
 from robustruct.scores import Scores
 
 SCHEMES = ("BIO", "BIOES")
@@ -36,7 +36,7 @@ class Constraints:
     @classmethod
     def build(
         cls,
-        classes: Sequence[Any],
+        classes: Labels,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         scheme: str | None = None,
     ) -> Constraints:
@@ -57,11 +57,15 @@ class Constraints:
 
     @property
     def empty(self) -> bool:
-        return not (np.isinf(self.pairs).any() or np.isinf(self.starts).any() or np.isinf(self.ends).any())
+        return not (
+            np.isinf(self.pairs).any() or np.isinf(self.starts).any() or np.isinf(self.ends).any()
+        )
 
     def unary_masks(self) -> np.ndarray:
         """(4, k) the mask of each kind of node: inner, start, end, both."""
-        return np.stack([np.zeros_like(self.starts), self.starts, self.ends, self.starts + self.ends])
+        return np.stack(
+            [np.zeros_like(self.starts), self.starts, self.ends, self.starts + self.ends]
+        )
 
     def pair_masks(self) -> np.ndarray:
         """(2, k, k) [child, parent] for edges listed (child, parent) and (parent, child)."""
@@ -112,6 +116,8 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
             raise InvalidInputError(
                 f"forbidden holds {pair!r}; each entry is a pair (label, next label)."
             )
+        if not (isinstance(pair[0], Hashable) and isinstance(pair[1], Hashable)):
+            raise InvalidInputError(f"forbidden holds {pair!r}, but a list is no label.")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -143,6 +149,8 @@ def node_kinds(batch: Batch) -> np.ndarray:
 
 def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
     """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
+    if scheme not in SCHEMES:
+        raise InvalidInputError(f"constraints={scheme!r} is not known; use 'BIO' or 'BIOES'.")
     parts = [_tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")
@@ -159,8 +167,6 @@ def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
 
 def _tag_parts(label: Any, scheme: str) -> tuple[str, str]:
     """Prefix and type of a label such as "B-PER"; ("O", "") outside."""
-    if scheme not in SCHEMES:
-        raise InvalidInputError(f"constraints={scheme!r} is not known; use 'BIO' or 'BIOES'.")
     if label == "O":
         return "O", ""
     tag, _, kind = str(label).partition("-")

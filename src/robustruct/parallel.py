@@ -19,8 +19,12 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if n_jobs == 0:
-        raise InvalidInputError("n_jobs = 0 means nothing; use 1 for one thread or -1 for all cores.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        raise InvalidInputError(
+            "n_jobs = 0 means nothing; use 1 for one thread or -1 for all cores."
+        )
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 

@@ -33,7 +33,10 @@ class Scores:
         """The scores of samples first .. last-1."""
         span = slice(self.batch.node_offsets[first], self.batch.node_offsets[last])
         return Scores(
-            self.batch.part(first, last), self.unary[span].copy(), self.tables, self.table_of[span].copy()
+            self.batch.part(first, last),
+            self.unary[span].copy(),
+            self.tables,
+            self.table_of[span].copy(),
         )
 
     @classmethod

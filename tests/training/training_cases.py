@@ -285,10 +285,11 @@ def quadratic_program(
     hessian.format_ = highspy.HessianFormat.kTriangular
     hessian.start_, hessian.index_ = quadratic.indptr, quadratic.indices
     hessian.value_ = quadratic.data
-    for regularization in (1e-9, 1e-8, 1e-7):  # now and then its active-set method gives up
+    for regularization in (1e-9, 1e-8, 1e-7):  # now and then its active-set method gives up or cycles
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("qp_regularization_value", regularization)
+        solver.setOptionValue("qp_iteration_limit", 5000)
         solver.passModel(model)
         solver.run()
         if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:

@@ -16,7 +16,7 @@ from robustruct.features.columns import (
     encode_rows,
     fit_columns,
 )
-from robustruct.features.matrix import FeatureMatrix, distinct_rows
+from robustruct.features.matrix import FeatureMatrix, distinct_rows, take_rows
 from robustruct.graphs import Batch, Graph, n_rows
 
 
@@ -47,6 +47,24 @@ class Design:
     @property
     def n_tables(self) -> int:
         return len(self.table_row)
+
+    def take(self, samples: np.ndarray) -> Design:
+        """The given samples as a design of their own, with the tables and rows that they use."""
+        batch, nodes = self.batch.take(samples), self.batch.nodes_of(samples)
+        inner = batch.parent >= 0
+        table_of = np.zeros(batch.n_nodes, np.intp)
+        tables, table_of[inner] = np.unique(self.table_of[nodes[inner]], return_inverse=True)
+        if len(tables) == 0:
+            tables = np.zeros(1, np.intp)
+        edges, table_row = np.unique(self.table_row[tables], return_inverse=True)
+        return Design(
+            batch,
+            take_rows(self.nodes, nodes),
+            take_rows(self.edges, edges),
+            table_of,
+            table_row,
+            self.table_turned[tables],
+        )
 
 
 @dataclass(frozen=True, eq=False)

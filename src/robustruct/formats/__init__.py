@@ -1,0 +1,1 @@
+"""Files: models as safetensors."""

@@ -40,5 +40,10 @@ class ClosedForm(GameSolver):
         over_samples(work, batch.node_offsets, n_jobs)
         n_samples = batch.n_samples
         return Play(
-            p, r, np.zeros((n, k, k)), np.ones(n_samples, np.intp), np.zeros(n_samples, bool), self.name
+            p,
+            r,
+            np.zeros((n, k, k)),
+            np.ones(n_samples, np.intp),
+            np.zeros(n_samples, bool),
+            self.name,
         )

@@ -53,7 +53,9 @@ class Game:
         """(S,) how far the bounds may be off through rounding alone."""
         scores = self.scores
         size = _finite_max(scores.unary, 1)
-        size += np.where(scores.batch.parent >= 0, _finite_max(scores.tables, (1, 2))[scores.table_of], 0)
+        size += np.where(
+            scores.batch.parent >= 0, _finite_max(scores.tables, (1, 2))[scores.table_of], 0
+        )
         size += self.weight * np.abs(self.cost).max()
         return 1e-14 * np.add.reduceat(size, scores.batch.node_offsets[:-1])
 
@@ -83,7 +85,16 @@ class Play:
         s, b = game.scores, game.scores.batch
         over_samples(
             lambda first, last: make_feasible(
-                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.p, self.r, self.q
+                first,
+                last,
+                b.node_offsets,
+                b.parent,
+                s.unary,
+                s.tables,
+                s.table_of,
+                self.p,
+                self.r,
+                self.q,
             ),
             b.node_offsets,
             n_jobs,

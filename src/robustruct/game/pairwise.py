@@ -11,18 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling
-from robustruct.kernels.pairwise import (
-    dense_pairs,
-    move_centres,
-    pairwise_visits,
-    repair_pairs,
-    sparse_pairs,
-    truth_pairs,
-)
-from robustruct.parallel import over_samples
+from robustruct.kernels.pairwise import move_centres, pairwise_visits
 
 
 @dataclass(frozen=True)
@@ -40,20 +33,20 @@ class Pairwise(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        blocks = _Blocks(game, start)
+        ascent = _Ascent(game, start)
         n_samples = game.scores.batch.n_samples
         allowed = game.allowed_gap(tol)
         best = Play(
-            blocks.p0.copy(), blocks.r.copy(), np.zeros((*blocks.r.shape, blocks.r.shape[1])),
+            ascent.p0.copy(), ascent.q.r.copy(), ascent.q.dense_edges(),
             np.zeros(n_samples, np.intp), np.ones(n_samples, bool), self.name,
         )  # fmt: skip
         upper, lower = np.full(n_samples, np.inf), np.full(n_samples, -np.inf)
         for round_ in range(1, self.max_iter + 1):
             active = np.flatnonzero(best.exhausted)
-            blocks.round(active, self.inner)
+            ascent.round(active, self.inner)
             if round_ % self.check_every and round_ > 1:
                 continue
-            blocks.check(active, best, upper, lower)
+            ascent.check(active, best, upper, lower)
             best.n_iter[active] = round_
             best.exhausted = upper - lower > allowed
             if not best.exhausted.any():
@@ -61,8 +54,8 @@ class Pairwise(GameSolver):
         return best
 
 
-class _Blocks:
-    """The adversary's marginals in sparse form and the predictor's centre, for every game."""
+class _Ascent:
+    """The adversary's blocks and the predictor's centre, for every game."""
 
     def __init__(self, game: Game, start: Play | None) -> None:
         self.game = game
@@ -74,21 +67,11 @@ class _Blocks:
         self.cost_t = np.ascontiguousarray(game.cost.T)
         self.theta_node = scores.unary.copy()
         self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()
-        self.pair = np.zeros((n, min(k * k, 8)), np.int32)
-        self.mass = np.zeros(self.pair.shape)
-        self.count = np.zeros(n, np.int32)
         if start is None:
-            labels, _ = best_labelling(scores, 1)
-            self.r = np.zeros((n, k))
-            self.r[np.arange(n), labels] = 1.0
+            self.q = Blocks.at(batch, best_labelling(scores, 1)[0], k)
             self.p0 = np.full((n, k), 1.0 / k)
-            truth_pairs(batch.parent, labels, k, self.pair, self.mass, self.count)
         else:
-            self.r, self.p0 = start.r.copy(), start.p.copy()
-            slots = max(int((start.q > 0).sum(axis=(1, 2)).max()), 8)
-            self.pair = np.zeros((n, min(k * k, 2 * slots)), np.int32)
-            self.mass = np.zeros(self.pair.shape)
-            sparse_pairs(batch.parent, start.q, self.pair, self.mass, self.count)
+            self.q, self.p0 = Blocks.of(batch, start.r, start.q), start.p.copy()
         self.gap, self.given = np.zeros(batch.n_samples), np.zeros(batch.n_samples)
         self._fixed = (
             np.arange(n + 1, dtype=np.intp), np.arange(n, dtype=np.int32), np.ones(n),
@@ -104,35 +87,28 @@ class _Blocks:
         scores, batch, game = self.game.scores, self.game.scores.batch, self.game
         x1, x2, x3, f1, f2, f3, rows, turns, kinds, mask, pair_mask = self._fixed
         starts, empty = self._no_gram
+        q = self.q
         pairwise_visits(
             active, batch.node_offsets, batch.parent, x1, x2, x3, self.theta_node, f1, f2, f3,
             self.theta_edge, scores.table_of, rows, turns, kinds, mask, pair_mask, game.cost,
-            game.weight, np.zeros(batch.n_samples), self.inv_mu, inner, self.p0, self.r, self.pair,
-            self.mass, self.count, *self._change, starts, starts, empty, empty, self.gap, self.given,
+            game.weight, np.zeros(batch.n_samples), self.inv_mu, inner, self.p0, q.r, q.pair,
+            q.mass, q.count, *self._change, starts, starts, empty, empty, self.gap, self.given,
         )  # fmt: skip
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
-            move_centres(lo, hi, self.p0, self.r, self.cost_t, self.inv_mu)
-        k2 = game.cost.size
-        if self.pair.shape[1] < k2 and (self.count == self.pair.shape[1]).any():
-            room = min(self.pair.shape[1], k2 - self.pair.shape[1])
-            self.pair = np.pad(self.pair, ((0, 0), (0, room)))
-            self.mass = np.pad(self.mass, ((0, 0), (0, room)))
+            move_centres(lo, hi, self.p0, q.r, self.cost_t, self.inv_mu)
+        q.grow()
 
-    def check(
-        self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray
-    ) -> None:
+    def check(self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray) -> None:
         """Recompute the bounds, and keep the best predictor and the best adversary of each game."""
         batch = self.game.scores.batch
-        for s in active:
-            repair_pairs(s, s + 1, batch.node_offsets, batch.parent, self.r, self.pair, self.mass, self.count)
-        q = np.zeros_like(best.q)
-        dense_pairs(batch.parent, self.pair, self.mass, self.count, q)
+        self.q.repair(active)
+        r, q = self.q.r, self.q.dense_edges()
         new_upper = upper_bounds(self.game, self.p0, 1)
-        new_lower = lower_bounds(self.game, self.r, q, 1)
+        new_lower = lower_bounds(self.game, r, q, 1)
         for s in active:
             span = slice(batch.node_offsets[s], batch.node_offsets[s + 1])
             if new_upper[s] < upper[s]:
                 upper[s], best.p[span] = new_upper[s], self.p0[span]
             if new_lower[s] > lower[s]:
-                lower[s], best.r[span], best.q[span] = new_lower[s], self.r[span], q[span]
+                lower[s], best.r[span], best.q[span] = new_lower[s], r[span], q[span]

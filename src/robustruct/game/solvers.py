@@ -8,6 +8,7 @@ from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
+from robustruct.game.mirror_prox import MirrorProx
 from robustruct.game.pairwise import Pairwise
 from robustruct.game.solver import GameSolver
 
@@ -17,6 +18,7 @@ _CLASSES: list[type[GameSolver]] = [
     Pairwise,
     InteriorPoint,
     DualDecomposition,
+    MirrorProx,
     LinearProgram,
 ]
 

@@ -51,7 +51,9 @@ class Batch:
             edge_counts.append(n_nodes - 1 if edges is None else len(edges))
         node_offsets = _offsets(sizes)
         edge_offsets = _offsets(edge_counts)
-        order, parent, edge_of, flipped = (np.concatenate(part) for part in zip(*rooted, strict=True))
+        order, parent, edge_of, flipped = (
+            np.concatenate(part) for part in zip(*rooted, strict=True)
+        )
         first_node = np.repeat(node_offsets[:-1], sizes)
         first_edge = np.repeat(edge_offsets[:-1], sizes)
         return cls(
@@ -75,6 +77,30 @@ class Batch:
             self.node_of[span] - node,
             np.where(edge_of < 0, -1, edge_of - edge),
             self.flipped[span].copy(),
+        )
+
+    def nodes_of(self, samples: np.ndarray) -> np.ndarray:
+        """Positions of all nodes of the given samples, one sample after the other."""
+        sizes = np.diff(self.node_offsets)[samples]
+        before = np.cumsum(sizes) - sizes
+        return np.repeat(self.node_offsets[samples] - before, sizes) + np.arange(sizes.sum())
+
+    def take(self, samples: np.ndarray) -> Batch:
+        """The given samples, in the given order, as a batch of their own."""
+        nodes = self.nodes_of(samples)
+        sizes = np.diff(self.node_offsets)[samples]
+        node_offsets = _offsets(sizes)
+        edge_offsets = _offsets(np.diff(self.edge_offsets)[samples])
+        node_shift = np.repeat(node_offsets[:-1] - self.node_offsets[samples], sizes)
+        edge_shift = np.repeat(edge_offsets[:-1] - self.edge_offsets[samples], sizes)
+        parent, edge_of = self.parent[nodes], self.edge_of[nodes]
+        return Batch(
+            node_offsets,
+            edge_offsets,
+            np.where(parent < 0, -1, parent + node_shift),
+            self.node_of[nodes] + node_shift,
+            np.where(edge_of < 0, -1, edge_of + edge_shift),
+            self.flipped[nodes],
         )
 
     @property
@@ -126,7 +152,7 @@ class Batch:
         return np.split(values, self.node_offsets[1:-1])
 
 
-def _offsets(sizes: list[int]) -> np.ndarray:
+def _offsets(sizes: list[int] | np.ndarray) -> np.ndarray:
     offsets = np.zeros(len(sizes) + 1, np.intp)
     np.cumsum(sizes, out=offsets[1:])
     return offsets

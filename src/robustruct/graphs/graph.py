@@ -80,7 +80,9 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
     try:
         array = np.asarray(edges)
     except ValueError as error:
-        raise InvalidInputError("edges must be pairs of node indices, shape (n_edges, 2).") from error
+        raise InvalidInputError(
+            "edges must be pairs of node indices, shape (n_edges, 2)."
+        ) from error
     if array.size == 0:
         return np.empty((0, 2), np.intp)
     if array.ndim != 2 or array.shape[1] != 2:

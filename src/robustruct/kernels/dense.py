@@ -58,7 +58,12 @@ def add_gram(rows, n, mat, i, x, j, out):
     blocks = rows - rows % 4
     for l in range(0, blocks, 4):
         for a in range(n):
-            c0, c1, c2, c3 = mat[i, x, l, a], mat[i, x, l + 1, a], mat[i, x, l + 2, a], mat[i, x, l + 3, a]
+            c0, c1, c2, c3 = (
+                mat[i, x, l, a],
+                mat[i, x, l + 1, a],
+                mat[i, x, l + 2, a],
+                mat[i, x, l + 3, a],
+            )
             for b in range(np.uint64(a), end):
                 mat[j, out, a, b] += (c0 * mat[i, x, l, b] + c1 * mat[i, x, l + 1, b]) + (
                     c2 * mat[i, x, l + 2, b] + c3 * mat[i, x, l + 3, b]
@@ -80,7 +85,12 @@ def gram_difference(rows, n, mat, i, x, j, y, l, out):
     blocks = rows - rows % 2
     for c in range(0, blocks, 2):
         for a in range(n):
-            c0, c1, d0, d1 = mat[i, x, c, a], mat[i, x, c + 1, a], mat[j, y, c, a], mat[j, y, c + 1, a]
+            c0, c1, d0, d1 = (
+                mat[i, x, c, a],
+                mat[i, x, c + 1, a],
+                mat[j, y, c, a],
+                mat[j, y, c + 1, a],
+            )
             for b in range(np.uint64(a), end):
                 mat[l, out, a, b] += (c0 * mat[i, x, c, b] + c1 * mat[i, x, c + 1, b]) - (
                     d0 * mat[j, y, c, b] + d1 * mat[j, y, c + 1, b]
@@ -98,7 +108,12 @@ def eliminate_above(row, n, mat, i, u):
     start, end = np.uint64(row), np.uint64(n)
     blocks = row - row % 4
     for l in range(0, blocks, 4):
-        c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
+        c0, c1, c2, c3 = (
+            mat[i, u, l, row],
+            mat[i, u, l + 1, row],
+            mat[i, u, l + 2, row],
+            mat[i, u, l + 3, row],
+        )
         for b in range(start, end):
             mat[i, u, row, b] -= (c0 * mat[i, u, l, b] + c1 * mat[i, u, l + 1, b]) + (
                 c2 * mat[i, u, l + 2, b] + c3 * mat[i, u, l + 3, b]
@@ -169,7 +184,12 @@ def solve_transposed_rows(n, columns, mat, i, u, j, x):
     for row in range(n):
         blocks = row - row % 4
         for l in range(0, blocks, 4):
-            c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
+            c0, c1, c2, c3 = (
+                mat[i, u, l, row],
+                mat[i, u, l + 1, row],
+                mat[i, u, l + 2, row],
+                mat[i, u, l + 3, row],
+            )
             for a in range(columns):
                 mat[j, x, row, a] -= (c0 * mat[j, x, l, a] + c1 * mat[j, x, l + 1, a]) + (
                     c2 * mat[j, x, l + 2, a] + c3 * mat[j, x, l + 3, a]
@@ -213,9 +233,9 @@ def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
             c0, c1 = mat[i, scratch, l, a], mat[i, scratch, l + 1, a]
             c2, c3 = mat[i, scratch, l + 2, a], mat[i, scratch, l + 3, a]
             for b in range(np.uint64(a), end):
-                mat[j, out, a, b] += (c0 * mat[i, scratch, l, b] + c1 * mat[i, scratch, l + 1, b]) + (
-                    c2 * mat[i, scratch, l + 2, b] + c3 * mat[i, scratch, l + 3, b]
-                )
+                mat[j, out, a, b] += (
+                    c0 * mat[i, scratch, l, b] + c1 * mat[i, scratch, l + 1, b]
+                ) + (c2 * mat[i, scratch, l + 2, b] + c3 * mat[i, scratch, l + 3, b])
     for l in range(blocks, n):
         end = np.uint64(l + 1)
         for a in range(l + 1):
@@ -233,7 +253,12 @@ def solve_transposed_lower(n, mat, i, u, x):
     for row in range(n):
         blocks = row - row % 4
         for l in range(0, blocks, 4):
-            c0, c1, c2, c3 = mat[i, u, l, row], mat[i, u, l + 1, row], mat[i, u, l + 2, row], mat[i, u, l + 3, row]
+            c0, c1, c2, c3 = (
+                mat[i, u, l, row],
+                mat[i, u, l + 1, row],
+                mat[i, u, l + 2, row],
+                mat[i, u, l + 3, row],
+            )
             for a in range(l + 4):
                 mat[i, x, row, a] -= (c0 * mat[i, x, l, a] + c1 * mat[i, x, l + 1, a]) + (
                     c2 * mat[i, x, l + 2, a] + c3 * mat[i, x, l + 3, a]

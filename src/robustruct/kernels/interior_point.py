@@ -5,13 +5,32 @@ import numpy as np
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
 from robustruct.kernels.interior_start import (
-    answering_predictor, earlier_predictor, even_predictor, loosen, reduce_game, spread_marginals,
+    answering_predictor,
+    earlier_predictor,
+    even_predictor,
+    loosen,
+    reduce_game,
+    spread_marginals,
     tight_slacks,
-)  # fmt: skip
+)
 from robustruct.kernels.interior_state import (
-    ABOVE, COUNT, DP, DS, DX, DZ, INVERSE, PARENT, WEIGHT, P, R, S, X, Z, new_state,
-)  # fmt: skip
-from robustruct.kernels.max_product import max_product_down, max_product_up
+    ABOVE,
+    COUNT,
+    DP,
+    DS,
+    DX,
+    DZ,
+    INVERSE,
+    PARENT,
+    WEIGHT,
+    P,
+    R,
+    S,
+    X,
+    Z,
+    new_state,
+)
+from robustruct.kernels.max_product import max_product_up
 
 # How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A warm
 # start stays closer, by its gap per node times the second number.
@@ -35,7 +54,7 @@ def interior_point(
         largest = max(largest, offsets[s + 1] - offsets[s])
     tree, labels, scalar, vec, mat = new_state(largest, k)
     best, other = np.empty_like(unary), np.empty_like(unary)
-    factor = np.empty((largest, k))
+    factor, star = np.empty((largest, k)), np.empty(len(unary), np.intp)
     spread = cost.max() - cost.min()
     loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
     for s in range(first, last):
@@ -44,20 +63,22 @@ def interior_point(
         n_iter[s] = 0
         exhausted[s] = False
         pairs = reduce_game(
-            lo, hi, parent, unary, tables, table_of, weight, spread, best, other,
+            lo, hi, parent, unary, tables, table_of, weight, spread, best, other, star,
             tree, labels, scalar, mat,
         )  # fmt: skip
         unit = spread * weight[lo:hi].max()
         if unit == 0.0 or pairs == 0:
-            play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
+            play_labelling(lo, hi, parent, star, p, r, q)
             continue
         for j in range(n):
             pairs += k if scalar[j, WEIGHT] > 0.0 else 0
         even_predictor(n, loss, tree, labels, scalar, vec, mat)
         lower, upper = -np.inf, np.inf
-        # A start too close to the border may end early: then once more from the middle.
-        for attempt in range(0 if warm else 1, 2):
-            loosening, share = LOOSENING, 0.0
+        # The more nodes, the more centred the start has to be. Should a start turn out too close to the
+        # border all the same, begin once more from the middle.
+        middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
+        for attempt in range(0 if warm else 1, 3):
+            loosening, share = middle if attempt < 2 else 1.0, 0.0
             if attempt == 0:
                 earlier_predictor(lo, n, 1.0, scalar, vec, start_p)
                 tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
@@ -66,15 +87,15 @@ def interior_point(
                     lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
                     tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
                 )  # fmt: skip
-                loosening = min(LOOSENING, WARMTH * (upper - lower) / (unit * n))
-                share = 1.0 - loosening / LOOSENING
+                loosening = min(middle, WARMTH * (upper - lower) / (unit * n))
+                share = 1.0 - loosening / middle
                 earlier_predictor(lo, n, share, scalar, vec, start_p)
             else:
                 earlier_predictor(lo, n, 0.0, scalar, vec, start_p)
                 tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
                 spread_marginals(lo, n, loosening, 0.0, tree, labels, vec, mat, start_r, start_q)
                 answering_predictor(n, tree, scalar, vec, mat)
-            if upper - lower <= allowed[s]:
+            if upper - lower <= max(allowed[s], 1e-5 * unit * n if attempt == 2 else 0.0):
                 break
             tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
             spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, start_r, start_q)
@@ -83,7 +104,7 @@ def interior_point(
             least = gap
             idle = 0
             while True:
-                if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 2:
+                if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 5:
                     lower, upper = bounds(
                         lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
                         tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
@@ -91,21 +112,20 @@ def interior_point(
                     # A gap far above the complementarity means that rounding broke feasibility.
                     if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
                         break
-                if idle > 2:
+                if idle > 5:
                     break
                 if n_iter[s] >= max_iter:
                     exhausted[s] = True
                     break
                 n_iter[s] += 1
                 gap = step(n, tree, scalar, vec, mat, gap, pairs)
-                idle = idle + 1 if gap > 0.9 * least else 0
+                idle = idle + 1 if gap > 0.99 * least else 0
                 if gap < 0.0:  # rounding spoiled the direction
                     gap = least
-                    idle = 3
+                    idle = 6
                 least = min(least, gap)
         if not (lower > -np.inf and upper < np.inf):
-            max_product_up(lo, hi, parent, unary, tables, table_of, best)
-            play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q)
+            play_labelling(lo, hi, parent, star, p, r, q)
 
 
 @kernel
@@ -175,10 +195,8 @@ def move(n, tree, scalar, vec, mat, primal, dual):
 
 
 @kernel
-def play_best_labelling(lo, hi, parent, tables, table_of, best, p, r, q):
+def play_labelling(lo, hi, parent, labels, p, r, q):
     """Without costs the adversary plays the best labelling, and any predictor will do."""
-    labels = np.empty(hi, np.intp)
-    max_product_down(lo, hi, parent, tables, table_of, best, labels)
     p[lo:hi] = 1.0 / p.shape[1]
     r[lo:hi] = 0.0
     q[lo:hi] = 0.0
@@ -231,9 +249,7 @@ def write_predictor(lo, n, scalar, vec, p):
 
 
 @kernel
-def adversary_value(
-    lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
-):
+def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
     Leaves the consistent node marginals in R, and in factor[j, a] what column a of x is scaled by.

@@ -1,64 +1,88 @@
 """Where the interior point starts: the part of a game that matters, and a strictly feasible point.
 
-A labelling whose score is below the best one by more than Σ w (max L - min L) is never played, so
-labels and pairs that occur in no better labelling are dropped; -inf drops the same way. What is left
-is scaled so that costs span 1 and the largest weight is 1.
+A labelling that the adversary plays is at least as good for it as the best labelling y*, and stays so
+when it goes back to y* on a connected set of nodes where the two differ. So a label or a pair is never
+played if even a bonus of w (max L - min L) on every node that leaves y* does not make up for the scores
+lost on any connected set around it. Such labels and pairs are dropped; -inf drops the same way.
+What is left is scaled so that costs span 1 and the largest weight is 1.
 """
 
 import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.interior_state import (
-    ABOVE, COST, COUNT, DX, INVERSE, PARENT, WEIGHT, P, R, S, X, Z,
-)  # fmt: skip
-from robustruct.kernels.max_product import max_product_up
+    ABOVE,
+    COST,
+    COUNT,
+    DX,
+    INVERSE,
+    PARENT,
+    WEIGHT,
+    P,
+    R,
+    S,
+    X,
+    Z,
+)
+from robustruct.kernels.max_product import max_product_down, max_product_up
 
 
 @kernel
 def reduce_game(
-    lo, hi, above, unary, tables, table_of, weight, spread, best, slack,
+    lo, hi, above, unary, tables, table_of, weight, spread, best, gain, star,
     tree, labels, scalar, mat,
 ):  # fmt: skip
     """Fill the structure, the weights and, as 1 or 0 in INVERSE, the pairs kept.
 
-    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and slack (N, k), out: best
-    labelling of each subtree, and what label b at node i costs the best labelling. Returns the number
-    of pairs kept, 0 if no labelling is finite.
+    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and gain (N, k) and star (N,)
+    intp are scratch: star is y*, and best and gain what a label gains at most over y* within its
+    subtree and in all. Returns the number of pairs kept, 0 if no labelling is finite.
     """
     k = unary.shape[1]
     max_product_up(lo, hi, above, unary, tables, table_of, best)
+    top = max_product_down(lo, hi, above, tables, table_of, best, star)
+    if not top > -np.inf:
+        return 0
     heaviest = weight[lo:hi].max()
-    # The cost at stake in each tree, gathered at its root and handed down.
-    stake = np.zeros(hi - lo)
+    # Rounding decides nothing near the border.
+    margin = -(1e-9 * spread * heaviest + 1e-13 * abs(top))
     for i in range(lo, hi):
-        stake[i - lo] += weight[i] * spread
+        for b in range(k):
+            best[i, b] = unary[i, b] - unary[i, star[i]] + weight[i] * spread
+        best[i, star[i]] = 0.0
+    message = np.empty(k)
+    for i in range(lo, hi):
         if above[i] >= 0:
-            stake[above[i] - lo] += stake[i - lo]
+            gains_above(star[i], star[above[i]], tables[table_of[i]], best[i], message)
+            for a in range(k):
+                if a != star[above[i]]:
+                    best[above[i], a] += message[a]
     pairs = 0
     for i in range(hi - 1, lo - 1, -1):
         j, up = i - lo, above[i] - lo
         # A weight this small moves the value by less than rounding does.
         scalar[j, WEIGHT] = weight[i] / heaviest if weight[i] > 1e-13 * heaviest else 0.0
         if above[i] >= 0:
+            table = tables[table_of[i]]
+            gains_above(star[i], star[above[i]], table, best[i], message)
+            # What a label of the parent gains without this subtree.
+            for a in range(k):
+                rest = gain[above[i], a] - message[a]
+                message[a] = rest if message[a] > -np.inf else -np.inf
+            message[star[above[i]]] = 0.0
             tree[j, PARENT] = up
             tree[j, ABOVE] = tree[up, COUNT]
-            stake[j] = stake[up]
-            table = tables[table_of[i]]
             pairs += keep_pairs(
-                j, up, best[i], table, stake[j], slack[above[i]], slack[i], tree, labels, mat[j, INVERSE]
-            )
+                j, up, star[i], star[above[i]], table, best[i], message, margin, gain[i], tree, labels,
+                mat[j, INVERSE],
+            )  # fmt: skip
             continue
         tree[j, PARENT] = j
         tree[j, ABOVE] = 1
-        top = best[i].max()
-        if not top > -np.inf:
-            return 0
-        # Rounding decides nothing near the border.
-        stake[j] += 1e-9 * stake[j] + 1e-12 * abs(top)
         m = 0
         for b in range(k):
-            slack[i, b] = top - best[i, b]
-            if slack[i, b] <= stake[j]:
+            gain[i, b] = best[i, b]
+            if gain[i, b] >= margin:
                 labels[j, m] = b
                 mat[j, INVERSE, m, 0] = 1.0
                 m += 1
@@ -68,30 +92,36 @@ def reduce_game(
 
 
 @kernel
-def keep_pairs(j, up, best, table, bound, slack_up, slack, tree, labels, kept):
-    """Labels of node j, and pairs with its parent's, that occur in a labelling within the bound."""
-    k = best.shape[0]
-    mp = tree[up, COUNT]
+def gains_above(star, star_up, table, below, message):
+    """message[a] = the most a subtree gains over y* if the parent of its root has label a."""
+    k = below.shape[0]
+    for a in range(k):
+        message[a] = -np.inf
+    for b in range(k):
+        base = below[b] - table[star, star_up]
+        for a in range(k):
+            value = base + table[b, a]
+            message[a] = value if value > message[a] else message[a]
+
+
+@kernel
+def keep_pairs(j, up, star, star_up, table, below, rest, margin, gain, tree, labels, kept):
+    """Labels of node j, and pairs with its parent's, that may be played; gain of each label."""
+    k = below.shape[0]
     m = 0
     pairs = 0
-    message = np.empty(mp)
-    for a in range(mp):
-        label = labels[up, a]
-        value = -np.inf
-        for b in range(k):
-            value = max(value, best[b] + table[b, label])
-        message[a] = slack_up[label] + value
     for b in range(k):
-        least = np.inf
+        most = -np.inf
         partners = 0
-        for a in range(mp):
-            loss = message[a] - (best[b] + table[b, labels[up, a]])
-            least = min(least, loss)
+        for a in range(tree[up, COUNT]):
+            label = labels[up, a]
+            value = rest[label] + (below[b] + (table[b, label] - table[star, star_up]))
+            most = max(most, value)
             kept[m, a] = 0.0
-            if loss <= bound:
+            if value >= margin or (b == star and label == star_up):
                 kept[m, a] = 1.0
                 partners += 1
-        slack[b] = least
+        gain[b] = 0.0 if b == star else most
         if partners > 0:
             labels[j, m] = b
             m += 1

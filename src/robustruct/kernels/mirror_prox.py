@@ -79,12 +79,34 @@ def mirror_prox(
             log_new, _ = marginals(
                 lo, hi, parent, trial, scaled, local_of, exp_scaled, top, work, r_new, q_sum[:0], unary, tables, table_of
             )  # fmt: skip
-            turned = payoff(lo, hi, cost, weight, p_mid, r_new) - payoff(lo, hi, cost, weight, p_now, r_new)
+            turned = payoff(lo, hi, cost, weight, p_mid, r_new) - payoff(
+                lo, hi, cost, weight, p_now, r_new
+            )
             moved += log_mid - log_new + step * turned + divergence(lo, hi, p_new, p_mid)
-            if step * twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new) > moved + 1e-12:
+            if (
+                step * twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new)
+                > moved + 1e-12
+            ):
                 step *= 0.5
                 continue
-            accept(lo, hi, step, p_mid, r_mid, q_mid, p_new, r_new, trial, p_sum, r_sum, q_sum, p_now, r_now, theta, log_p)
+            accept(
+                lo,
+                hi,
+                step,
+                p_mid,
+                r_mid,
+                q_mid,
+                p_new,
+                r_new,
+                trial,
+                p_sum,
+                r_sum,
+                q_sum,
+                p_now,
+                r_now,
+                theta,
+                log_p,
+            )
             multiple += step
             mass += step
             log_now = log_new
@@ -98,7 +120,9 @@ def mirror_prox(
                 for i in range(lo, hi):
                     if parent[i] < 0:
                         upper += r_mid[i].max()
-                game_lower(s, s + 1, offsets, parent, unary, tables, table_of, cost, weight, r, q, value)
+                game_lower(
+                    s, s + 1, offsets, parent, unary, tables, table_of, cost, weight, r, q, value
+                )
                 if upper - value[s] <= allowed[s]:
                     exhausted[s] = False
                     break
@@ -257,7 +281,9 @@ def twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new):
             for b in range(k):
                 first += cost[a, b] * (r_mid[i, b] - r_now[i, b])
                 second += cost[a, b] * (r_mid[i, b] - r_new[i, b])
-            total += weight[i] * ((p_mid[i, a] - p_new[i, a]) * first - (p_mid[i, a] - p_now[i, a]) * second)
+            total += weight[i] * (
+                (p_mid[i, a] - p_new[i, a]) * first - (p_mid[i, a] - p_now[i, a]) * second
+            )
     return total
 
 

@@ -177,7 +177,9 @@ def gram_matrices(
                 seen[table_of[i]] = s
                 rows[distinct] = table_row[table_of[i]]
                 distinct += 1
-        _gram(rows, distinct, f_indptr, f_indices, f_data, edge_scratch, table_gram[table_start[s] :])
+        _gram(
+            rows, distinct, f_indptr, f_indices, f_data, edge_scratch, table_gram[table_start[s] :]
+        )
 
 
 @kernel
@@ -279,7 +281,10 @@ def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, wors
             table = tables[slot[i]]
             for at in range(count[i]):
                 b = pair[i, at] // k
-                if pair[i, at] % k == labels[up[i]] and worst[i, b] + table[b, labels[up[i]]] < value:
+                if (
+                    pair[i, at] % k == labels[up[i]]
+                    and worst[i, b] + table[b, labels[up[i]]] < value
+                ):
                     value = worst[i, b] + table[b, labels[up[i]]]
                     choice = b
         if choice < 0:
@@ -514,7 +519,9 @@ def pairwise_visits(
                     theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
                     slot_of_table, unary, tables, slot, slot_turn,
                 )  # fmt: skip
-            lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
+            lost = _augment(
+                lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented
+            )
             max_product_up(0, n, up, augmented, tables, slot, best)
             value = max_product_down(0, n, up, tables, slot, best, y_labels)
             for i in range(n):

@@ -14,7 +14,9 @@ TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum a
 
 
 @kernel
-def messages_up(lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message):
+def messages_up(
+    lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message
+):
     """Messages from children to parents for nodes lo <= i < hi. All outputs are (hi - lo, k).
 
     inside[i, b]   log-sum over labellings of i's subtree with label b at i

@@ -23,15 +23,16 @@ def train_pairwise(
 class AGM(StructuredModel):
     """Adversarial graphical model: trained for your cost of mistakes, and Fisher consistent.
 
-    Training is a game. The predictor minimises the expected cost against an adversary that may choose
-    any labels whose statistics match the training data.
+    Training is a game. The predictor minimises the expected cost against an adversary that may
+    choose any labels whose statistics match the training data.
 
     Parameters
     ----------
     loss : "hamming", "absolute", "squared", (k, k) array or Loss, default="hamming"
         What a mistake costs; see `robustruct.losses`.
     alpha : float, optional
-        Strength of the penalty (alpha / 2) |weights|²; 1 / n_samples by default.
+        Strength of the penalty (alpha / 2) |weights|²; by default 1 / n_samples (with
+        ``sample_weight``, 1 / its sum).
     optimizer : "auto", "pairwise" or "subgradient"
         "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
         "subgradient" is the stochastic method of the paper, with exact games.
@@ -41,15 +42,16 @@ class AGM(StructuredModel):
         Most passes over the data.
     decision : "map" or "predictor"
         Predict the best-scoring labelling, or the likeliest label of the predictor's strategy.
-    class_weight : dict, optional
-        Factor on the cost of mistakes where a label is true.
+    class_weight : dict or "balanced", optional
+        Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
+        label's frequency.
     forbidden : list of (label, next label), optional
         Transitions that may not be predicted.
     constraints : "BIO" or "BIOES", optional
         Tagging scheme whose rules must hold.
     alphas : sequence of float, optional
         Choose alpha among these by ``cv``-fold cross-validation on the training data.
-    cv : int
+    cv : int or scikit-learn splitter
     patience : int
         Evaluations without improvement before ``fit(..., validation=...)`` stops.
     n_jobs : int, optional
@@ -65,7 +67,15 @@ class AGM(StructuredModel):
     ----------
     classes_ : ndarray of shape (k,)
     coef_ : ndarray
-        All weights, node features first; see ``weights_`` for named parts.
+        All weights, node features first.
+    node_weights_ : ndarray of shape (n_features, k)
+        View of ``coef_``; ``get_feature_names_out()`` names the rows. See also ``top_features``.
+    edge_weights_ : ndarray of shape (n_edge_features, k, k)
+        View of ``coef_``, [feature, label, next label].
+    transitions_ : ndarray of shape (k, k)
+        Its last row: the weight of [label, next label] on every edge.
+    cost_ : ndarray of shape (k, k)
+        Costs [predicted, true] in the order of ``classes_``, class weights included.
     duality_gap_ : float
         Certified relative gap of the weights.
     history_ : list of Record
@@ -73,6 +83,10 @@ class AGM(StructuredModel):
     n_iter_ : int
     alpha_ : float
         The penalty used.
+    alpha_scores_ : dict
+        With ``alphas``: mean held-out score of each.
+    validation_loss_ : float
+        With ``validation``: the loss of the weights kept.
 
     Examples
     --------

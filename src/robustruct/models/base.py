@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,35 +10,31 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import ClassifierTags
 
 from robustruct.constraints import Constraints
-from robustruct.errors import InvalidInputError
-from robustruct.features import Design, FeatureSpace, scores
-from robustruct.game.game import Game, Play
-from robustruct.game.solve import solve_batch
-from robustruct.inference import best_labelling, k_best, score_of
-from robustruct.losses import LossLike, as_loss, class_weighted, sorted_labels
-from robustruct.metrics import mean_loss
+from robustruct.features import FeatureSpace
+from robustruct.losses import LossLike, as_loss, class_weighted
 from robustruct.models import data
 from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
+from robustruct.models.prediction import Prediction
 from robustruct.models.progress import display
 from robustruct.models.selection import select_alpha
-from robustruct.scores import Scores
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
-GAME_TOL = 1e-6
+FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
 
-class StructuredModel(BaseEstimator):
+class StructuredModel(Prediction, Inspection, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _decisions: tuple[str, ...] = ("map", "predictor")
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
 
-    # Subclasses with other defaults repeat this signature: scikit-learn reads the parameters off it.
+    # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
         self,
         loss: LossLike = "hamming",
@@ -47,11 +44,11 @@ class StructuredModel(BaseEstimator):
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: str = "map",
-        class_weight: Mapping[Any, float] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         alphas: Sequence[float] | None = None,
-        cv: int = 5,
+        cv: Any = 5,
         patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -101,8 +98,8 @@ class StructuredModel(BaseEstimator):
         Parameters
         ----------
         X : list of samples, or 2-D array
-            A sample is a chain, given as an (n, d) array, a sparse matrix or a list of feature dicts
-            or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
+            A sample is a chain, given as an (n, d) array, a sparse matrix or a list of feature
+            dicts or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
         y : list of label sequences, or 1-D array for a 2-D X
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each sample in the objective.
@@ -115,74 +112,98 @@ class StructuredModel(BaseEstimator):
         check_parameters(self)
         flat = data.is_flat(X)
         if flat:
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        else:
-            self.__dict__.pop("n_features_in_", None)
-        space, design = FeatureSpace.fit(X)
-        arrays = data.label_arrays(y, design.batch, flat)
-        classes, labels = data.encoded(arrays, design.batch)
-        loss_matrix = np.ascontiguousarray(as_loss(self.loss).matrix(classes))
-        cost = class_weighted(loss_matrix, classes, self.class_weight)
-        rules = Constraints.build(classes, self.forbidden, self.constraints)
-        rules.check_truth(design, labels, classes)
-        training_cost, truth_is_predictor = self._problem_cost(cost)
-        problem = Problem(
-            design,
-            labels,
-            training_cost,
-            data.node_weights(node_weight, design.batch, flat),
-            data.sample_shares(sample_weight, design.batch.n_samples),
-            1.0 / design.batch.n_samples if self.alpha is None else float(self.alpha),
-            rules,
-            truth_is_predictor,
-            self.n_jobs,
-        )
-        start = self._previous_weights(space, classes)
-        self._space, self.classes_, self.cost_, self._rules = space, classes, cost, rules
-        if self.alphas is not None:
-            self.alpha_, self.alpha_scores_ = select_alpha(self, X, y, sample_weight, node_weight)
-        else:
-            self.alpha_ = problem.alpha
-        self._run(problem.with_alpha(self.alpha_), start, validation)
-        return self
-
-    def _run(
-        self, problem: Problem, start: np.ndarray | None, validation: tuple[Any, Any] | None
-    ) -> None:
-        progress = Progress(problem, self.tol)
+            X, y = data.checked_rows(self, X, y, fitting=True)
+        learnt, problem = self._assembled(X, y, sample_weight, node_weight)
         stopper = None
         if validation is not None:
-            stopper = EarlyStopping(self, *validation)
+            stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
+        if self.alphas is not None:
+            alpha, learnt["alpha_scores_"] = select_alpha(
+                self, learnt["classes_"], X, y, sample_weight, node_weight
+            )
+            problem = problem.with_alpha(alpha)
+        start = self._previous_weights(learnt["_space"], learnt["classes_"])
+        # The input has passed all checks: only now the new model takes the place of an older one.
+        self._forget(FROM_ROWS if flat else ())
+        for name, value in learnt.items():
+            setattr(self, name, value)
+        self.alpha_ = problem.alpha
+        self._run(problem, start, stopper)
+        return self
+
+    def _assembled(
+        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
+    ) -> tuple[dict[str, Any], Problem]:
+        """(what the model learns from the data before training, what is to be minimised)."""
+        flat = data.is_flat(X)
+        space, design = FeatureSpace.fit(X)
+        batch = design.batch
+        classes, labels = data.encoded(data.label_arrays(y, batch, flat), batch)
+        rules = Constraints.build(classes, self.forbidden, self.constraints)
+        rules.check_truth(design, labels, classes)
+        weight = data.sample_weights(sample_weight, batch.n_samples)
+        node_factor = data.node_weights(node_weight, batch, flat)
+        counted = np.repeat(weight, np.diff(batch.node_offsets)) * node_factor
+        factors = data.class_weights(self.class_weight, classes, labels, counted)
+        cost = class_weighted(as_loss(self.loss).matrix(classes), classes, factors)
+        training_cost, truth_is_predictor = self._problem_cost(cost)
+        problem = Problem(
+            design=design,
+            labels=labels,
+            cost=np.ascontiguousarray(training_cost),
+            node_weight=node_factor,
+            share=weight / weight.sum(),
+            alpha=float(1.0 / weight.sum() if self.alpha is None else self.alpha),
+            constraints=rules,
+            truth_is_predictor=truth_is_predictor,
+            n_jobs=self.n_jobs,
+        )
+        return {"classes_": classes, "cost_": cost, "_space": space, "_rules": rules}, problem
+
+    def _forget(self, kept: Sequence[str]) -> None:
+        """Drop what an earlier fit has left, except attributes ``kept``."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
+            delattr(self, name)
+
+    def _run(
+        self, problem: Problem, start: np.ndarray | None, stopper: EarlyStopping | None
+    ) -> None:
+        progress = Progress(problem, self.tol)
+        if start is not None:
+            progress.theta = start  # what is kept when training is interrupted at once
+        if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
         try:
-            with display(self.verbose, type(self).__name__, self.max_iter, self.tol) as progress.tick:
+            with display(
+                self.verbose, type(self).__name__, self.max_iter, self.tol
+            ) as progress.tick:
                 self._minimise(problem, progress, start)
         except KeyboardInterrupt:
             progress.interrupted = True
-        self.coef_ = progress.theta if stopper is None else stopper.theta
-        self.history_ = progress.history
-        self.n_iter_ = progress.n_iter
-        self.objective_ = progress.primal
-        self.duality_gap_ = progress.gap
+        self._interrupted = progress.interrupted
+        self.history_, self.n_iter_ = progress.history, progress.n_iter
+        self.coef_, self.objective_ = progress.theta, progress.primal
+        if stopper is not None and stopper.record is not None and stopper.theta is not None:
+            self.coef_, self.objective_ = stopper.theta, stopper.record.primal
+            self.validation_loss_ = stopper.loss
+        self.duality_gap_ = (self.objective_ - progress.dual) / progress.scale(self.objective_)
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:
-        name = type(self).__name__
         if progress.interrupted:
-            warnings.warn(
-                f"{name}: training was interrupted after {progress.n_iter} passes; the best model so far "
-                f"is kept (certified relative gap {progress.gap:.2g}).",
-                ConvergenceWarning,
-                stacklevel=4,
+            message = (
+                f"training was interrupted after {progress.n_iter} certified passes; the best model "
+                f"so far is kept (certified relative gap {self.duality_gap_:.2g})."
             )
         elif not progress.converged and not progress.stopped:
-            warnings.warn(
-                f"{name}: the certified relative duality gap is {progress.gap:.2g} after "
-                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use a larger "
-                "alpha (stronger regularisation converges faster).",
-                ConvergenceWarning,
-                stacklevel=4,
+            message = (
+                f"the certified relative duality gap is {self.duality_gap_:.2g} after "
+                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use a larger alpha "
+                "(stronger regularisation converges faster)."
             )
+        else:
+            return
+        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
         """Weights of the last fit, if warm starts are wanted and they mean the same."""
@@ -191,108 +212,18 @@ class StructuredModel(BaseEstimator):
         same = np.array_equal(classes, self.classes_) and space.state() == self._space.state()
         return self.coef_ if same else None
 
-    # ---------------------------------------------------------------------------------- prediction
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `robustruct.load` reads.
 
-    def _encode(self, X: Any) -> tuple[Design, bool]:
-        check_is_fitted(self, "coef_")
-        flat = data.is_flat(X)
-        if flat and hasattr(self, "n_features_in_"):
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self._space.encode(X), flat
+        The file is in the safetensors format, with a version and a checksum; it holds no code. An
+        existing file is replaced only once the new one is complete.
 
-    def _scores(self, design: Design, theta: np.ndarray | None = None) -> Scores:
-        weights = self.coef_ if theta is None else theta
-        plain = scores(design, weights, len(self.classes_), self.n_jobs)
-        return self._rules.apply(plain, design)
-
-    def _decide(self, found: Scores) -> np.ndarray:
-        """(N,) label codes by ``decision``, in the order of the batch."""
-        if self.decision == "map":
-            return best_labelling(found, self.n_jobs)[0]
-        return np.argmax(self._probabilities(found), axis=1)
-
-    def _games(self, found: Scores) -> list[tuple[Game, Play]]:
-        """The games behind the scores, solved; in parts, as edge marginals take much room."""
-        k = len(self.classes_)
-        solved = []
-        for first, last in data.chunks(found.batch, k * k):
-            part = found.part(first, last)
-            game = Game(part, self.cost_, np.ones(part.batch.n_nodes))
-            solved.append((game, solve_batch(game, "auto", GAME_TOL, n_jobs=self.n_jobs)))
-        return solved
-
-    def _probabilities(self, found: Scores) -> np.ndarray:
-        return np.concatenate([play.p for _, play in self._games(found)])
-
-    def _risks(self, found: Scores) -> np.ndarray:
-        parts = []
-        for game, play in self._games(found):
-            expected = np.einsum("ia,ab,ib->i", play.p, game.cost, play.r)
-            parts.append(np.add.reduceat(expected, game.scores.batch.node_offsets[:-1]))
-        return np.concatenate(parts)
-
-    def predict(self, X: Any) -> Any:
-        """Labels of every node: a list with one array per sample (one array for a 2-D X)."""
-        design, flat = self._encode(X)
-        return data.in_user_form(self.classes_[self._decide(self._scores(design))], design.batch, flat)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
-
-        It is the strategy of the predictor in the game (for a CRF, the marginals).
+        A ``random_state`` other than an integer is not kept, and a loss of your own is kept as its
+        cost matrix.
         """
-        design, flat = self._encode(X)
-        return data.in_user_form(self._probabilities(self._scores(design)), design.batch, flat)
+        from robustruct.models.storage import save
 
-    def predict_risk(self, X: Any) -> np.ndarray:
-        """(n_samples,) expected cost of each sample when predictor and adversary both play their best.
-
-        For a CRF, the expected cost of its Bayes decision under its own marginals.
-        """
-        design, _ = self._encode(X)
-        return self._risks(self._scores(design))
-
-    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[np.ndarray, float]]]:
-        """For each sample its ``k`` best labellings as (labels, score), best first."""
-        if k < 1:
-            raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
-        design, _ = self._encode(X)
-        found = self._scores(design)
-        batch = design.batch
-        results = []
-        for s, (codes, values) in enumerate(k_best(found, k)):
-            lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
-            labels = np.empty_like(codes)
-            labels[:, batch.node_of[lo:hi] - lo] = codes
-            results.append(
-                [(self.classes_[row], float(value)) for row, value in zip(labels, values, strict=True)]
-            )
-        return results
-
-    def decision_function(self, X: Any) -> Any:
-        """Score of every label on every node, without its neighbours: a list of (n_nodes, n_labels)."""
-        design, flat = self._encode(X)
-        return data.in_user_form(self._scores(design).unary, design.batch, flat)
-
-    def log_score(self, X: Any, y: Any) -> np.ndarray:
-        """(n_samples,) score of the given labellings, transitions included."""
-        design, flat = self._encode(X)
-        arrays = data.label_arrays(y, design.batch, flat)
-        codes = data.codes_of(arrays, self.classes_, design.batch)
-        return score_of(self._scores(design), codes)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None) -> float:
-        """Minus the mean loss per node of ``predict(X)``: larger is better."""
-        predicted = self.predict(X)
-        flat = data.is_flat(X)
-        if flat:
-            predicted, y = [[label] for label in predicted], [[label] for label in y]
-            node_weight = None if node_weight is None else [[weight] for weight in node_weight]
-        if sample_weight is not None:
-            ones = [np.ones(len(labels)) for labels in y] if node_weight is None else node_weight
-            node_weight = [np.asarray(w) * s for w, s in zip(ones, sample_weight, strict=True)]
-        known = sorted_labels([self.classes_, *(data.as_labels(labels) for labels in y)])
-        return -mean_loss(y, predicted, as_loss(self.loss), node_weight, classes=known)
+        save(self, path)
 
     # --------------------------------------------------------------------------------- scikit-learn
 
@@ -300,4 +231,6 @@ class StructuredModel(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
+        # A classifier in all but name: of estimator_type "classifier" no ragged y is accepted.
+        tags.classifier_tags = ClassifierTags()
         return tags

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.inference import bayes_decision, best_labelling, marginals
+from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.scores import Scores
@@ -41,11 +41,11 @@ class CRF(StructuredModel):
         tol: float = 1e-4,
         max_iter: int = 1000,
         decision: str = "bayes",
-        class_weight: Mapping[Any, float] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         alphas: Sequence[float] | None = None,
-        cv: int = 5,
+        cv: Any = 5,
         patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -74,10 +74,8 @@ class CRF(StructuredModel):
     def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
         fit_likelihood(problem, progress, self.max_iter, start)
 
-    def _decide(self, found: Scores) -> np.ndarray:
-        if self.decision == "map":
-            return best_labelling(found, self.n_jobs)[0]
-        return bayes_decision(self._probabilities(found), self.cost_)
+    def _gains(self, probabilities: np.ndarray) -> np.ndarray:
+        return -(probabilities @ self.cost_.T)
 
     def _probabilities(self, found: Scores) -> np.ndarray:
         return marginals(found, n_jobs=self.n_jobs).nodes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
@@ -17,7 +21,46 @@ def is_flat(X: Any) -> bool:
     """True for a 2-D array or sparse matrix, whose rows are samples of one node each."""
     if sp.issparse(X):
         return True
-    return hasattr(X, "__array__") and not (getattr(X, "dtype", None) == object and X.ndim == 1)
+    if not hasattr(X, "__array__"):
+        return False
+    # A 1-D array of numbers is no list of samples either: scikit-learn's message fits it best.
+    n_dimensions = getattr(X, "ndim", 2)
+    return n_dimensions == 2 or (n_dimensions < 2 and X.dtype.kind != "O")
+
+
+def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
+    """A plain 2-D X (and y, when fitting) after scikit-learn's checks, with errors of our type."""
+    if fitting and isinstance(y, list | tuple):
+        y = as_labels(y)  # numpy would turn labels of several types into strings
+    if isinstance(y, np.ndarray):
+        _no_missing(y, "y: ")
+    target = {"y": y} if fitting else {"reset": False}
+    options = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
+    try:
+        checked = validate_data(model, X, **target, **options)
+    except NotFittedError:
+        raise
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
+    _check_finite(checked[0] if fitting else checked)
+    return checked
+
+
+def _check_finite(rows: Any) -> None:
+    sparse = sp.issparse(rows)
+    values = rows.data if sparse else rows  # type: ignore[attr-defined]
+    if np.isfinite(values).all():
+        return
+    first = np.argwhere(~np.isfinite(values))[0]
+    if sparse:
+        row, column = np.searchsorted(rows.indptr, first[0], side="right") - 1, rows.indices[first[0]]
+    else:
+        row, column = first
+    what = "NaN" if np.isnan(values[tuple(first)]) else "infinite (inf)"
+    raise InvalidInputError(
+        f"X: sample {row}, feature {column} is {what}; features must be finite. Replace missing "
+        "values, for example by 0 and a feature that says 'missing'."
+    )
 
 
 def label_arrays(y: Any, batch: Batch, flat: bool) -> list[np.ndarray]:
@@ -31,8 +74,10 @@ def label_arrays(y: Any, batch: Batch, flat: bool) -> list[np.ndarray]:
         _no_missing(rows, "")
         return [rows]
     if not hasattr(y, "__len__") or len(y) != batch.n_samples:
-        given = len(y) if hasattr(y, "__len__") else type(y).__name__
-        raise InvalidInputError(f"X has {batch.n_samples} samples but y has {given}.")
+        given = f"has {len(y)}" if hasattr(y, "__len__") else f"is a {type(y).__name__}"
+        raise InvalidInputError(
+            f"X has {batch.n_samples} samples but y {given}; give one label list each."
+        )
     sizes = np.diff(batch.node_offsets).tolist()
     arrays = []
     for s, labels in enumerate(y):
@@ -54,10 +99,13 @@ def label_arrays(y: Any, batch: Batch, flat: bool) -> list[np.ndarray]:
 
 
 def _no_missing(labels: np.ndarray, where: str) -> None:
-    if labels.dtype == object and any(label is None for label in labels):
+    if labels.dtype.kind != "O":
+        return
+    missing = [i for i, label in enumerate(labels) if label is None or label != label]
+    if missing:
         raise InvalidInputError(
-            f"{where}a label is missing (None); partly labelled samples are not supported yet. Leave "
-            "the sample out, or cut it at the gap."
+            f"{where}the label of node {missing[0]} is missing ({labels[missing[0]]}); partly "
+            "labelled samples are not supported yet. Leave the sample out, or cut it at the gap."
         )
 
 
@@ -84,9 +132,11 @@ def node_weights(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
     if flat:
         weights = _weights(node_weight, batch.n_nodes, "node_weight", "row of X")
     else:
-        if len(node_weight) != batch.n_samples:
+        if not hasattr(node_weight, "__len__") or len(node_weight) != batch.n_samples:
+            given = f"{len(node_weight)} items" if hasattr(node_weight, "__len__") else node_weight
             raise InvalidInputError(
-                f"node_weight has {len(node_weight)} items but X has {batch.n_samples} samples."
+                f"node_weight: got {given}, but X has {batch.n_samples} samples; give one array of "
+                "weights per sample."
             )
         sizes = np.diff(batch.node_offsets).tolist()
         weights = np.concatenate(
@@ -95,17 +145,42 @@ def node_weights(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
                 for s, (weight, size) in enumerate(zip(node_weight, sizes, strict=True))
             ]
         )
+    if not weights.any():
+        raise InvalidInputError("node_weight is zero for every node; nothing is left to learn.")
     return np.ascontiguousarray(batch.from_user(weights))
 
 
-def sample_shares(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """(S,) weights that sum to 1."""
+def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """(S,) weights, not all of them zero."""
     if sample_weight is None:
-        return np.full(n_samples, 1.0 / n_samples)
+        return np.ones(n_samples)
     weights = _weights(sample_weight, n_samples, "sample_weight", "sample")
-    if weights.sum() == 0:
+    if not weights.any():
         raise InvalidInputError("sample_weight is zero for every sample; nothing is left to learn.")
-    return weights / weights.sum()
+    return weights
+
+
+def class_weights(
+    class_weight: Any, classes: np.ndarray, labels: np.ndarray, node_weight: np.ndarray
+) -> Mapping[Any, float] | None:
+    """``class_weight`` for the labels there are: "balanced" worked out, absent labels left out."""
+    names = classes.tolist()
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        count = np.bincount(labels, weights=node_weight, minlength=len(names))
+        factor = np.divide(
+            count.sum(), len(names) * count, out=np.ones_like(count), where=count > 0
+        )
+        return dict(zip(names, factor.tolist(), strict=True))
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    absent = [label for label in class_weight if label not in names]
+    if absent:  # in a fold of a cross-validation a rare label may be missing
+        warnings.warn(
+            f"class_weight names {absent!r}, which no training label equals; it has no effect.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return {label: weight for label, weight in class_weight.items() if label not in absent}
 
 
 def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
@@ -116,9 +191,13 @@ def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape != (size,):
-        raise InvalidInputError(f"{field} has shape {array.shape}; expected ({size},), one per {unit}.")
+        raise InvalidInputError(
+            f"{field} has shape {array.shape}; expected ({size},), one per {unit}."
+        )
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise InvalidInputError(f"{field} holds a negative, NaN or infinite weight; weights are >= 0.")
+        raise InvalidInputError(
+            f"{field} holds a negative, NaN or infinite weight; weights are >= 0."
+        )
     return array
 
 

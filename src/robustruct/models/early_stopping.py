@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustruct.losses import as_loss
-from robustruct.metrics import mean_loss
+from robustruct.errors import InvalidInputError
+from robustruct.features import FeatureSpace
+from robustruct.losses import as_loss, encode_labels, sorted_labels
 from robustruct.models import data
 from robustruct.training.fit import Record
 
@@ -18,23 +19,32 @@ if TYPE_CHECKING:
 class EarlyStopping:
     """Called with every certificate; remembers the weights with the lowest validation loss."""
 
-    def __init__(self, model: StructuredModel, X: Any, y: Any) -> None:
+    def __init__(
+        self, model: StructuredModel, space: FeatureSpace, classes: np.ndarray, validation: Any
+    ) -> None:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise InvalidInputError("validation must be a pair (X, y).")
+        X, y = validation
         self.model = model
-        self.design = model._space.encode(X)
-        self.truth = data.label_arrays(y, self.design.batch, data.is_flat(X))
-        self.loss, self.theta = np.inf, np.zeros(0)
+        try:
+            self.design = space.encode(X)
+            arrays = data.label_arrays(y, self.design.batch, data.is_flat(X))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"validation: {error}") from None
+        known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
+        self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
+        self.truth = data.codes_of(arrays, known, self.design.batch)
+        self.theta: np.ndarray | None = None
+        self.record: Record | None = None
+        self.loss = np.inf
         self.since_best = 0
 
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
-        model, batch = self.model, self.design.batch
-        codes = model._decide(model._scores(self.design, theta))
-        predicted = model.classes_[batch.to_user(codes)]
-        truth = np.concatenate(self.truth)
-        loss = mean_loss([truth], [predicted], as_loss(model.loss), classes=model.classes_)
+        predicted = self.model._decide(self.model._scores(self.design, theta))
+        loss = float(self.cost[predicted, self.truth].mean())
         if loss < self.loss:
-            self.loss, self.theta, self.since_best = loss, theta.copy(), 0
+            self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:
             self.since_best += 1
-        model.validation_loss_ = self.loss
-        return self.since_best >= model.patience
+        return self.since_best >= self.model.patience

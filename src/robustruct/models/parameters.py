@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def check_parameters(model: StructuredModel) -> None:
+    """Refuse values that no fit can use; what depends on the data is checked where it is used."""
     name = type(model).__name__
     if model.alpha is not None:
-        _check_positive(name, "alpha", model.alpha, "the strength of the penalty (None: 1 / n_samples)")
+        _check_positive(
+            name, "alpha", model.alpha, "the strength of the penalty (None: 1 / n_samples)"
+        )
     if model.alphas is not None:
         values = list(np.atleast_1d(model.alphas))
         if not values:
@@ -23,22 +28,42 @@ def check_parameters(model: StructuredModel) -> None:
         for value in values:
             _check_positive(name, "alphas", value, "the strengths of penalty to choose from")
     _check_positive(name, "tol", model.tol, "the relative duality gap at which training stops")
-    _check_positive(name, "max_iter", model.max_iter, "the largest number of passes over the data")
+    _check_count(name, "max_iter", model.max_iter, "the largest number of passes over the data")
+    _check_count(name, "patience", model.patience, "the number of evaluations without improvement")
     _check_choice(name, "decision", model.decision, model._decisions)
     _check_choice(name, "optimizer", model.optimizer, model._optimizers)
+    if isinstance(model.forbidden, Iterator):
+        raise InvalidInputError(
+            f"{name}: forbidden is an iterator, which is empty after one use; give a list."
+        )
+    if model.n_jobs is not None and (not isinstance(model.n_jobs, Integral) or model.n_jobs == 0):
+        raise InvalidInputError(
+            f"{name}: n_jobs={model.n_jobs!r}; give a number of threads, -1 for all cores, or None "
+            "for one."
+        )
+
+
+def _check_count(name: str, parameter: str, value: Any, meaning: str) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise InvalidInputError(
+            f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be an integer > 0."
+        )
 
 
 def _check_positive(name: str, parameter: str, value: Any, meaning: str) -> None:
     try:
-        valid = bool(np.isfinite(value)) and value > 0
-    except TypeError:
+        valid = not isinstance(value, bool) and bool(np.isfinite(value)) and value > 0
+    except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise InvalidInputError(f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be > 0.")
+        raise InvalidInputError(
+            f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be > 0."
+        )
 
 
 def _check_choice(name: str, parameter: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidInputError(
-            f"{name}: {parameter}={value!r} is not known; use one of {', '.join(map(repr, choices))}."
+            f"{name}: {parameter}={value!r} is not known; use one of "
+            f"{', '.join(map(repr, choices))}."
         )

@@ -22,12 +22,18 @@ def display(verbose: int, title: str, max_iter: int, tol: float) -> Iterator[Tic
     if not console.is_terminal:
         yield _lines(console, title, tol)
         return
-    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(title, state="compiling")
 
         def tick(n_iter: int, gap: float) -> None:
-            bar.update(task, state=f"pass {n_iter} of at most {max_iter}  gap {gap:.2%}, wanted {tol:.2%}")
+            bar.update(
+                task, state=f"pass {n_iter} of at most {max_iter}  gap {gap:.2%}, wanted {tol:.2%}"
+            )
 
         yield tick
 

@@ -7,34 +7,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing
+
+from robustruct.errors import InvalidInputError
+from robustruct.losses import CostMatrix, as_loss
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
 def select_alpha(
-    model: StructuredModel, X: Any, y: Any, sample_weight: Any, node_weight: Any
+    model: StructuredModel,
+    classes: np.ndarray,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    node_weight: Any,
 ) -> tuple[float, dict[float, float]]:
     """(best alpha, mean score of each) by cross-validation over ``model.alphas``.
 
     Each fold walks from the largest alpha to the smallest, starting from the weights before.
     """
-    alphas = sorted({float(alpha) for alpha in np.atleast_1d(model.alphas)}, reverse=True)
-    folds = KFold(model.cv, shuffle=True, random_state=model.random_state)
+    alphas = sorted({float(alpha) for alpha in np.ravel(np.asarray(model.alphas))}, reverse=True)
+    # With its rows named, the cost stays the same in a fold that lacks a label.
+    loss = CostMatrix(as_loss(model.loss).matrix(classes), classes)
+    folds = list(_splitter(model, len(y)).split(np.arange(len(y))))
     totals = dict.fromkeys(alphas, 0.0)
-    for train, test in folds.split(np.arange(len(y))):
-        one = clone(model).set_params(alphas=None, warm_start=True, verbose=0)
-        parts = [_safe_indexing(values, train) for values in (X, y)]
-        weights = [None if w is None else _safe_indexing(w, train) for w in (sample_weight, node_weight)]
+    for train, test in folds:
+        one = clone(model).set_params(alphas=None, loss=loss, warm_start=True, verbose=0)
+        X_train, y_train, *weights = (_part(v, train) for v in (X, y, sample_weight, node_weight))
+        X_test, y_test, *test_weights = (_part(v, test) for v in (X, y, sample_weight, node_weight))
         for alpha in alphas:
             with warnings.catch_warnings():  # the final fit reports its own convergence
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                one.set_params(alpha=alpha).fit(*parts, *weights)
-            held_out = None if node_weight is None else _safe_indexing(node_weight, test)
-            score = one.score(_safe_indexing(X, test), _safe_indexing(y, test), node_weight=held_out)
-            totals[alpha] += score / folds.n_splits
+                warnings.simplefilter("ignore", UserWarning)
+                one.set_params(alpha=alpha).fit(X_train, y_train, *weights)
+            if one._interrupted:
+                raise KeyboardInterrupt("interrupted while choosing alpha; no model was trained")
+            totals[alpha] += one.score(X_test, y_test, *test_weights) / len(folds)
     # Among equals the strongest penalty: it trains fastest and varies least.
     return max(alphas, key=lambda alpha: totals[alpha]), totals
+
+
+def _splitter(model: StructuredModel, n_samples: int) -> Any:
+    """The folds that ``cv`` asks for."""
+    if not isinstance(model.cv, int | np.integer):
+        return check_cv(model.cv)
+    if not 2 <= model.cv <= n_samples:
+        raise InvalidInputError(
+            f"{type(model).__name__}: cv={model.cv} folds, but there are {n_samples} samples; "
+            f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
+        )
+    return KFold(int(model.cv), shuffle=True, random_state=model.random_state)
+
+
+def _part(values: Any, indices: np.ndarray) -> Any:
+    return None if values is None else _safe_indexing(values, indices)

@@ -18,7 +18,7 @@ class SSVM(StructuredModel):
     """
 
     def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
-        # The hinge prices predicting b where y is true; the game prices p against the adversary's b.
+        # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
         return np.ascontiguousarray(cost.T), True
 
     def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:

@@ -4,8 +4,9 @@ The dual is maximised over the adversary's marginals q_s, one sample at a time; 
 says how a sample moves. Two centres follow once a pass, as in the method of multipliers:
 
 * p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
-* z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder than
-  a large one. Then θ = (G(q) + kappa z) / (alpha + kappa) with G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)).
+* z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder
+  than a large one. Then θ = (G(q) + kappa z) / (alpha + kappa), with the moments
+  G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)).
 
 With p0 and z where they are, the duality gap falls into two parts that are known at every moment:
 
@@ -16,19 +17,20 @@ kappa is steered to keep the second part a fixed, small share of the first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
 from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
+from robustruct.game.blocks import Blocks
 from robustruct.kernels.pairwise import (
     gram_matrices,
     gram_sizes,
     move_centres,
     pair_sums,
     pairwise_visits,
-    repair_pairs,
-    truth_pairs,
 )
 from robustruct.parallel import over_samples
 from robustruct.training.fit import Progress
@@ -36,10 +38,35 @@ from robustruct.training.problem import Problem
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
 PULL = 3.0  # kappa / alpha at the start
-BALANCE = {1: 0.02, 4: 0.1}  # wanted ratio of the two parts of the gap, by steps per visit
 STEER = 1.2  # by how much kappa changes in a pass
 FULL_PASS_EVERY = 5
-SKIP = {1: 0.3, 4: 0.0}  # in between, samples with less than this share of the mean gap may rest
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings for one of two regimes; each optimum is flat (benchmarks/README.md)."""
+
+    inner: int
+    """Steps per visit."""
+    skip: float
+    """Between full passes, samples with less than this share of the mean gap may rest."""
+    balance: float
+    """Wanted ratio of the two parts of the gap."""
+    mu: float
+    """Weight of the predictor's centre, relative to the range of the cost."""
+
+
+SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
+DENSE = Tuning(inner=4, skip=0.0, balance=0.1, mu=0.5)
+
+
+def tuning_for(problem: Problem) -> Tuning:
+    """Sparse when a sample touches few of the weights: then samples hardly disturb each other."""
+    nodes = problem.design.nodes
+    if isinstance(nodes, np.ndarray):
+        return DENSE
+    touched = len(nodes.data) / problem.design.batch.n_samples
+    return SPARSE if touched < 0.1 * nodes.shape[1] else DENSE
 
 
 class PairwiseAscent:
@@ -48,42 +75,34 @@ class PairwiseAscent:
     def __init__(self, problem: Problem, *, centre: np.ndarray | None = None) -> None:
         self.problem = problem
         batch, k = problem.design.batch, problem.n_labels
-        scale = np.ptp(problem.cost)
-        self.inv_mu = 0.0 if problem.truth_is_predictor or scale == 0 else 2.0 / scale
+        self.tuning = tuning_for(problem)
+        mu = self.tuning.mu * np.ptp(problem.cost)
+        self.inv_mu = 0.0 if problem.truth_is_predictor or mu == 0 else 1.0 / mu
         self.nodes = sparse_rows(problem.design.nodes)
         self.edges = sparse_rows(problem.design.edges)
         self.kinds = node_kinds(batch)
         self.turned = problem.design.table_turned.astype(np.intp)
-        self.inner = self._steps_per_visit()
         self.kappa = PULL * problem.alpha
         self.centre = np.zeros(problem.n_weights) if centre is None else centre.copy()
         self.theta = self.kappa / (problem.alpha + self.kappa) * self.centre
         self.change = np.zeros_like(self.theta)
-        self.r = problem.truth.copy()
-        self.p0 = problem.truth.copy() if problem.truth_is_predictor else np.full_like(self.r, 1.0 / k)
-        slots = min(k * k, 8)
-        self.pair = np.zeros((batch.n_nodes, slots), np.int32)
-        self.mass = np.zeros((batch.n_nodes, slots))
-        self.count = np.zeros(batch.n_nodes, np.int32)
-        truth_pairs(batch.parent, problem.labels, k, self.pair, self.mass, self.count)
+        self.q = Blocks.at(batch, problem.labels, k)
+        self.p0 = problem.truth.copy()
+        if not problem.truth_is_predictor:
+            self.p0[:] = 1.0 / k
         self.node_start, self.table_start, self.node_gram, self.table_gram = self._grams()
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
-
-    def _steps_per_visit(self) -> int:
-        """Several where features are few and shared by all samples; one where each visit touches
-        few of many weights, as then the samples hardly disturb each other."""
-        touched = len(self.nodes.data) / self.problem.design.batch.n_samples
-        return 1 if touched < 0.1 * self.nodes.shape[1] else 4
 
     def _grams(self) -> tuple[np.ndarray, ...]:
         """Gram matrices of all samples, or empty ones where a visit is a single step anyway."""
         design, batch = self.problem.design, self.problem.design.batch
         node_start, table_start = (np.zeros(batch.n_samples + 1, np.intp) for _ in range(2))
         gram_sizes(
-            batch.node_offsets, batch.parent, design.table_of, design.n_tables, node_start, table_start
-        )
-        if self.inner == 1 or node_start[-1] + table_start[-1] > GRAM_LIMIT:
+            batch.node_offsets, batch.parent, design.table_of, design.n_tables,
+            node_start, table_start,
+        )  # fmt: skip
+        if self.tuning.inner == 1 or node_start[-1] + table_start[-1] > GRAM_LIMIT:
             return node_start, table_start, np.empty(0), np.empty(0)
         node_gram, table_gram = np.empty(node_start[-1]), np.empty(table_start[-1])
         nodes, edges = self.nodes, self.edges
@@ -101,20 +120,18 @@ class PairwiseAscent:
         design, batch, k = problem.design, problem.design.batch, problem.n_labels
         node_theta, edge_theta = split_weights(design, self.theta, k)
         node_change, edge_change = split_weights(design, self.change, k)
-        nodes, edges = self.nodes, self.edges
+        nodes, edges, q = self.nodes, self.edges, self.q
         pairwise_visits(
-            order, batch.node_offsets, batch.parent, nodes.indptr, nodes.indices, nodes.data, node_theta,
-            edges.indptr, edges.indices, edges.data, edge_theta.reshape(-1, k * k), design.table_of,
-            design.table_row, self.turned, self.kinds, problem.constraints.unary_masks(),
-            problem.constraints.pair_masks(), problem.cost, problem.node_weight,
-            problem.share / (problem.alpha + self.kappa), self.inv_mu, self.inner, self.p0, self.r,
-            self.pair, self.mass, self.count, node_change, edge_change.reshape(-1, k * k),
-            self.node_start, self.table_start, self.node_gram, self.table_gram, self.gap, self.given,
+            order, batch.node_offsets, batch.parent, nodes.indptr, nodes.indices, nodes.data,
+            node_theta, edges.indptr, edges.indices, edges.data, edge_theta.reshape(-1, k * k),
+            design.table_of, design.table_row, self.turned, self.kinds,
+            problem.constraints.unary_masks(), problem.constraints.pair_masks(), problem.cost,
+            problem.node_weight, problem.share / (problem.alpha + self.kappa), self.inv_mu,
+            self.tuning.inner, self.p0, q.r, q.pair, q.mass, q.count, node_change,
+            edge_change.reshape(-1, k * k), self.node_start, self.table_start, self.node_gram,
+            self.table_gram, self.gap, self.given,
         )  # fmt: skip
-        if self.pair.shape[1] < k * k and (self.count == self.pair.shape[1]).any():
-            room = min(2 * self.pair.shape[1], k * k) - self.pair.shape[1]
-            self.pair = np.pad(self.pair, ((0, 0), (0, room)))
-            self.mass = np.pad(self.mass, ((0, 0), (0, room)))
+        q.grow()
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
@@ -129,14 +146,14 @@ class PairwiseAscent:
             cost_t = np.ascontiguousarray(self.problem.cost.T)
             over_samples(
                 lambda first, last: move_centres(
-                    offsets[first], offsets[last], self.p0, self.r, cost_t, self.inv_mu
+                    offsets[first], offsets[last], self.p0, self.q.r, cost_t, self.inv_mu
                 ),
                 offsets,
                 self.problem.n_jobs,
             )
         samples, outer = self.gap_parts()
         kappa = self.kappa
-        wanted = BALANCE[self.inner] * samples
+        wanted = self.tuning.balance * samples
         if outer > 2 * wanted:
             kappa /= STEER
         elif outer < wanted / 2:
@@ -157,22 +174,21 @@ class PairwiseAscent:
         """G(q) from the marginals themselves, after these were made exactly consistent."""
         problem, design = self.problem, self.problem.design
         batch, k = design.batch, problem.n_labels
-        repair_pairs(
-            0, batch.n_samples, batch.node_offsets, batch.parent, self.r, self.pair, self.mass, self.count
-        )
+        q = self.q
+        q.repair()
         sums = np.zeros((design.n_tables, k, k))
         share, truth = problem.node_share, problem.labels
-        pair_sums(batch.parent, design.table_of, -share, self.pair, self.mass, self.count, sums)
+        pair_sums(batch.parent, design.table_of, -share, q.pair, q.mass, q.count, sums)
         child = np.flatnonzero(batch.parent >= 0)
         pairs = (design.table_of[child], truth[child], truth[batch.parent[child]])
         np.add.at(sums, pairs, share[child])
-        return adjoint(design, share[:, None] * (problem.truth - self.r), sums, problem.n_jobs)
+        return adjoint(design, share[:, None] * (problem.truth - q.r), sums, problem.n_jobs)
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         moments = self.recomputed_moments()
         self.follow(moments)
-        dual = self.problem.dual(moments / self.problem.alpha, self.r)
+        dual = self.problem.dual(moments / self.problem.alpha, self.q.r)
         return self.problem.primal(self.theta, self.p0), dual
 
 
@@ -183,7 +199,6 @@ def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
     rows = sp.csr_array(matrix)
     indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
     return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))
-
 
 
 def fit_pairwise(
@@ -204,10 +219,10 @@ def fit_pairwise(
     for n_iter in range(1, max_iter + 1):
         order = rng.permutation(n_samples)
         if n_iter % FULL_PASS_EVERY and n_iter > 1:
-            order = order[ascent.gap[order] >= SKIP[ascent.inner] * ascent.gap.mean()]
+            order = order[ascent.gap[order] >= ascent.tuning.skip * ascent.gap.mean()]
         ascent.visit(order)
         estimate = sum(ascent.gap_parts())
-        scale = progress.scale(progress.primal if np.isfinite(progress.primal) else problem.untrained)
+        scale = progress.scale(min(progress.primal, problem.untrained))
         progress.passed(n_iter, optimism * estimate / scale)
         promising = optimism * estimate <= progress.tol * scale
         if promising or n_iter in (next_check, max_iter):

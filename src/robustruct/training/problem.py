@@ -5,7 +5,8 @@
 V is the value of the game, or with the predictor held at the truth the structured hinge loss. For
 any θ and p, and for any q with θ(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)) / alpha,
 
-    primal(θ, p) = alpha/2 |θ|² + Σ_s share_s [ max_y (θ·Φ_s(y) + Σ_i w_i (L'p_i)(y_i)) − θ·Φ_s(y_s) ]
+    primal(θ, p) = alpha/2 |θ|²
+                   + Σ_s share_s [ max_y (θ·Φ_s(y) + Σ_i w_i (L'p_i)(y_i)) − θ·Φ_s(y_s) ]
     dual(q)      = Σ_s share_s Σ_i w_i min_a (L r_i)_a  −  alpha/2 |θ(q)|²
 
 bracket the optimum. No stopping rule without them.

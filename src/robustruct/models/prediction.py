@@ -1,0 +1,178 @@
+"""From a fitted model and samples to labels, probabilities and their expected cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from robustruct.constraints import Constraints
+from robustruct.errors import InvalidInputError
+from robustruct.features import Design, FeatureSpace, scores
+from robustruct.game.game import Game, Play
+from robustruct.game.solve import solve_batch
+from robustruct.inference import best_labelling, k_best, score_of
+from robustruct.losses import LossLike, as_loss, sorted_labels
+from robustruct.metrics import mean_loss
+from robustruct.models import data
+from robustruct.scores import Scores
+
+GAME_TOL = 1e-6
+
+
+class Prediction:
+    """The part of a model that needs no training data."""
+
+    loss: LossLike
+    decision: str
+    n_jobs: int | None
+    classes_: np.ndarray
+    coef_: np.ndarray
+    cost_: np.ndarray
+    _space: FeatureSpace
+    _rules: Constraints
+
+    # ------------------------------------------------------------------------- samples to scores
+
+    def _encode(self, X: Any) -> tuple[Design, bool]:
+        check_is_fitted(self, "coef_")
+        flat = data.is_flat(X)
+        if flat and hasattr(self, "n_features_in_"):
+            X = data.checked_rows(self, X)
+        return self._space.encode(X), flat
+
+    def _scores(self, design: Design, theta: np.ndarray | None = None) -> Scores:
+        weights = self.coef_ if theta is None else theta
+        plain = scores(design, weights, len(self.classes_), self.n_jobs)
+        return self._rules.apply(plain, design)
+
+    def _best(self, found: Scores) -> np.ndarray:
+        """(N,) label codes of the best labelling that keeps the rules."""
+        codes, values = best_labelling(found, self.n_jobs)
+        if not np.isfinite(values).all():
+            sample = int(np.isinf(values).argmax())
+            raise InvalidInputError(
+                f"sample {sample}: no labelling of it keeps the rules in `forbidden` and "
+                "`constraints`; drop a rule, or train on samples with the labels it needs."
+            )
+        return codes
+
+    # ------------------------------------------------------------------------- scores to labels
+
+    def _decide(self, found: Scores) -> np.ndarray:
+        """(N,) label codes by ``decision``, in the order of the batch."""
+        if self.decision == "map":
+            return self._best(found)
+        gain = self._gains(self._probabilities(found))
+        if self._rules.empty:
+            return np.argmax(gain, axis=1)
+        # Node by node the choice could break a rule: take the best choice that keeps them all.
+        kept = Scores(
+            found.batch,
+            np.where(np.isneginf(found.unary), -np.inf, gain),
+            np.where(np.isneginf(found.tables), -np.inf, 0.0),
+            found.table_of,
+        )
+        return self._best(kept)
+
+    def _gains(self, probabilities: np.ndarray) -> np.ndarray:
+        """(N, k) what each label is worth to a decision by probabilities."""
+        return probabilities
+
+    def _games(self, found: Scores) -> list[tuple[Game, Play]]:
+        """The games behind the scores, solved; in parts, as edge marginals take much room."""
+        k = len(self.classes_)
+        solved = []
+        for first, last in data.chunks(found.batch, k * k):
+            part = found.part(first, last)
+            game = Game(part, self.cost_, np.ones(part.batch.n_nodes))
+            solved.append((game, solve_batch(game, "auto", GAME_TOL, n_jobs=self.n_jobs)))
+        return solved
+
+    def _probabilities(self, found: Scores) -> np.ndarray:
+        return np.concatenate([play.p for _, play in self._games(found)])
+
+    def _risks(self, found: Scores) -> np.ndarray:
+        parts = []
+        for game, play in self._games(found):
+            expected = np.einsum("ia,ab,ib->i", play.p, game.cost, play.r)
+            parts.append(np.add.reduceat(expected, game.scores.batch.node_offsets[:-1]))
+        return np.concatenate(parts)
+
+    def _feasible(self, found: Scores) -> Scores:
+        """The scores, after making sure that every sample has a labelling that keeps the rules."""
+        if not self._rules.empty:
+            self._best(found)
+        return found
+
+    # ------------------------------------------------------------------------- for users
+
+    def predict(self, X: Any) -> Any:
+        """Labels of every node: a list with one array per sample (one array for a 2-D X)."""
+        design, flat = self._encode(X)
+        codes = self._decide(self._scores(design))
+        return data.in_user_form(self.classes_[codes], design.batch, flat)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
+
+        It is the strategy of the predictor in the game (for a CRF, the marginals).
+        """
+        design, flat = self._encode(X)
+        found = self._feasible(self._scores(design))
+        return data.in_user_form(self._probabilities(found), design.batch, flat)
+
+    def predict_risk(self, X: Any) -> np.ndarray:
+        """(n_samples,) expected cost of each sample, predictor and adversary playing their best.
+
+        For a CRF, the expected cost of its Bayes decision under its own marginals.
+        """
+        design, _ = self._encode(X)
+        return self._risks(self._feasible(self._scores(design)))
+
+    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[np.ndarray, float]]]:
+        """For each sample its ``k`` best labellings as (labels, score), best first."""
+        if k < 1:
+            raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
+        design, _ = self._encode(X)
+        found = self._feasible(self._scores(design))
+        batch = design.batch
+        results = []
+        for s, (codes, values) in enumerate(k_best(found, k)):
+            lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
+            labels = np.empty_like(codes)
+            labels[:, batch.node_of[lo:hi] - lo] = codes
+            ranked = zip(self.classes_[labels], values.tolist(), strict=True)
+            results.append([(row, value) for row, value in ranked])
+        return results
+
+    def decision_function(self, X: Any) -> Any:
+        """Score of every label on every node alone: a list of (n_nodes, n_labels) arrays."""
+        design, flat = self._encode(X)
+        return data.in_user_form(self._scores(design).unary, design.batch, flat)
+
+    def log_score(self, X: Any, y: Any) -> np.ndarray:
+        """(n_samples,) score of the given labellings, transitions included."""
+        design, flat = self._encode(X)
+        arrays = data.label_arrays(y, design.batch, flat)
+        codes = data.codes_of(arrays, self.classes_, design.batch)
+        return score_of(self._scores(design), codes)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None) -> float:
+        """Minus the mean loss per node of ``predict(X)``: larger is better.
+
+        The loss is ``loss`` without ``class_weight``; labels that training did not see count too.
+        """
+        design, flat = self._encode(X)
+        batch = design.batch
+        truth = data.label_arrays(y, batch, flat)
+        if flat:
+            truth = np.split(truth[0], batch.n_samples)
+        weight = data.node_weights(node_weight, batch, flat)
+        per_sample = data.sample_weights(sample_weight, batch.n_samples)
+        weight = batch.to_user(weight) * np.repeat(per_sample, np.diff(batch.node_offsets))
+        predicted = batch.to_user(self.classes_[self._decide(self._scores(design))])
+        known = sorted_labels([self.classes_, *truth])
+        weights, labels = batch.split_nodes(weight), batch.split_nodes(predicted)
+        return -mean_loss(truth, labels, as_loss(self.loss), weights, classes=known)

@@ -1,0 +1,227 @@
+"""What of a model goes into a file, and a model back out of it.
+
+Stored are the class, the constructor's parameters, the feature space and every public attribute
+that ends in ``_``. JSON holds them, with a tag on what JSON lacks (``{"tuple": [...]}``); arrays
+stay arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from robustruct.constraints import Constraints
+from robustruct.errors import InvalidInputError
+from robustruct.features import FeatureSpace
+from robustruct.formats.model_file import (
+    Arrays,
+    packed_strings,
+    read_model_file,
+    unpacked_strings,
+    write_model_file,
+)
+from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels
+from robustruct.models.agm import AGM
+from robustruct.models.base import StructuredModel
+from robustruct.models.crf import CRF
+from robustruct.models.ssvm import SSVM
+from robustruct.training.fit import Record
+
+MODELS: dict[str, type[StructuredModel]] = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
+LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
+
+
+def save(model: StructuredModel, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model; see ``StructuredModel.save``."""
+    name = type(model).__name__
+    if MODELS.get(name) is not type(model):
+        raise InvalidInputError(
+            f"a {name} cannot be saved: files hold {', '.join(MODELS)} but none of their "
+            "subclasses, as no code goes into a file."
+        )
+    if not hasattr(model, "coef_"):
+        raise InvalidInputError(
+            f"this {name} is not fitted, so there is nothing to save; call fit."
+        )
+    arrays: Arrays = {}
+    description = {
+        "model": name,
+        "parameters": _described_parameters(model, arrays),
+        "space": _described_space(model._space, arrays),
+        "attributes": {
+            key: _described(value, key, arrays)
+            for key, value in vars(model).items()
+            if key.endswith("_") and not key.startswith("_")
+        },
+    }
+    write_model_file(path, description, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> StructuredModel:
+    """Read a model that ``model.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    AGM, CRF or SSVM
+        Fitted: it predicts exactly as the saved one did.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is damaged, is no model, or comes from a newer version.
+    FileNotFoundError
+        There is no such file.
+    """
+    description, arrays, version = read_model_file(path)
+    try:
+        return _restored_model(description, arrays)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"cannot load {os.fspath(path)!r}, written by robustruct {version}: {error}"
+        ) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InvalidInputError(
+            f"cannot load {os.fspath(path)!r}, written by robustruct {version}: it does not "
+            f"describe a model in full ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredModel:
+    name = description["model"]
+    if name not in MODELS:
+        raise InvalidInputError(f"the model {name!r} is not known here; upgrade robustruct.")
+    parameters = {key: _restored(v, arrays) for key, v in description["parameters"].items()}
+    unknown = sorted(set(parameters) - set(MODELS[name]._get_param_names()))
+    if unknown:
+        raise InvalidInputError(
+            f"{name} has no parameter {', '.join(unknown)} here; upgrade robustruct."
+        )
+    model = MODELS[name](**parameters)
+    for key, value in description["attributes"].items():
+        setattr(model, key, _restored(value, arrays))
+    model._space = _restored_space(description["space"], arrays)
+    model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints)
+    model._interrupted = False
+    k = len(model.classes_)
+    if model.node_weights_.shape[1] != k or model.edge_weights_.shape[1:] != (k, k):
+        raise InvalidInputError("its weights do not fit its features and labels.")
+    return model
+
+
+# ------------------------------------------------------------------------- the parts of a model
+
+
+def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, Any]:
+    parameters = model.get_params(deep=False)
+    if not isinstance(parameters["random_state"], Integral):
+        parameters["random_state"] = None
+    loss = parameters["loss"]
+    if isinstance(loss, Loss) and type(loss) not in (*LOSSES.values(), CostMatrix):
+        parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)
+    return {key: _described(value, key, arrays) for key, value in parameters.items()}
+
+
+def _described_space(space: FeatureSpace, arrays: Arrays) -> dict[str, Any]:
+    """The state of the space with its names, of which there may be millions, moved to arrays."""
+    state = space.state()
+    for side in ("nodes", "edges"):
+        if state[side] is not None and "names" in state[side]:
+            names = state[side].pop("names")
+            arrays[f"{side}.names"], arrays[f"{side}.name_offsets"] = packed_strings(names)
+    return state
+
+
+def _restored_space(state: dict[str, Any], arrays: Arrays) -> FeatureSpace:
+    for side in ("nodes", "edges"):
+        if f"{side}.names" in arrays:
+            names = unpacked_strings(arrays[f"{side}.names"], arrays[f"{side}.name_offsets"])
+            state[side]["names"] = names
+    return FeatureSpace.from_state(state)
+
+
+# ------------------------------------------------------------------------- values
+
+
+def _described(value: Any, where: str, arrays: Arrays) -> Any:
+    """A value as JSON; ``where`` names it in messages and its array in the file."""
+
+    def inner(part: Any) -> Any:
+        return _described(part, f"{where}.{len(arrays)}", arrays)
+
+    if isinstance(value, np.ndarray):
+        return _described_array(value, where, arrays)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, list | range):
+        if value and all(isinstance(item, Record) for item in value):
+            arrays[where] = np.array([astuple(item) for item in value])  # type: ignore[arg-type]
+            return {"records": where}
+        return [inner(item) for item in value]
+    if isinstance(value, tuple | set | frozenset):
+        return {type(value).__name__: [inner(item) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
+    if isinstance(value, CostMatrix):
+        return {"costs": inner(value.costs), "labels": inner(value.labels)}
+    if isinstance(value, Loss) and type(value).__name__ in LOSSES:
+        return {"loss": type(value).__name__}
+    raise InvalidInputError(
+        f"{where.partition('.')[0]} holds a {type(value).__name__}, which a model file cannot "
+        "keep; use numbers, strings, and lists, tuples, sets, dicts or arrays of these."
+    )
+
+
+def _described_array(array: np.ndarray, where: str, arrays: Arrays) -> dict[str, Any]:
+    if array.dtype.kind in "biuf":
+        arrays[where] = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return {"array": where}
+    items = [_described(item, where, arrays) for item in array.tolist()]
+    return {"items": items, "dtype": array.dtype.str if array.dtype.kind == "U" else "O"}
+
+
+_TAGS: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "bytes": bytes.fromhex,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
+
+
+def _restored(value: Any, arrays: Arrays) -> Any:
+    """The value that ``_described`` described."""
+    if isinstance(value, list):
+        return [_restored(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "items" in value:
+        items = _restored(value["items"], arrays)
+        return as_labels(items) if value["dtype"] == "O" else np.array(items, value["dtype"])
+    if "records" in value:
+        return [Record(int(row[0]), *row[1:]) for row in arrays[value["records"]].tolist()]
+    if "dict" in value:
+        return dict(_restored(value["dict"], arrays))
+    if "costs" in value:
+        return CostMatrix(_restored(value["costs"], arrays), _restored(value["labels"], arrays))
+    if "loss" in value:
+        return LOSSES[value["loss"]]()
+    ((tag, content),) = value.items()
+    return _TAGS[tag](_restored(content, arrays))

@@ -1,0 +1,131 @@
+"""Stochastic subgradient descent with exact games: the training algorithm of the paper.
+
+A step solves the games of a few samples at the current θ; with their adversaries q, a subgradient
+of the objective is alpha θ + Σ_s share_s (Φ_s(q_s) − Φ_s(y_s)). The method has no gap of its own,
+so one is made: averages over the passes, in which pass n weighs as much as n, give
+
+* weights θ̄, for which all games are solved now and then: the primal bound;
+* marginals q̄, feasible because the feasible ones are a convex set: the dual bound.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from robustruct.errors import IncompatibleError
+from robustruct.features import adjoint, labelling_features, scores, sum_over_tables
+from robustruct.game.game import Game, Play
+from robustruct.game.solve import solve_batch
+from robustruct.scores import Scores
+from robustruct.training.fit import Progress
+from robustruct.training.problem import Problem
+
+Rule = Literal["adagrad", "sgd"]
+
+GAME_TOL = 1e-6
+AT_ONCE = 256  # samples whose games are solved together for a certificate
+
+
+class Subgradient:
+    """Weights, and the averages that certify them."""
+
+    def __init__(self, problem: Problem, rule: Rule, step: float, start: np.ndarray | None) -> None:
+        self.problem, self.rule, self.step = problem, rule, step
+        self.theta = np.zeros(problem.n_weights) if start is None else start.copy()
+        self.n_steps = 0
+        self.squares = np.zeros_like(self.theta)
+        self.mean_theta = self.theta.copy()
+        self.r = problem.truth.copy()
+        self.moments = np.zeros_like(self.theta)
+
+    def play(self, part: Scores, nodes: np.ndarray | slice) -> Play:
+        """Both players' strategies for part of the samples."""
+        game = Game(part, self.problem.cost, self.problem.node_weight[nodes])
+        return solve_batch(game, "auto", GAME_TOL, n_jobs=self.problem.n_jobs)
+
+    def visit(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One step; return (nodes, r, Σ_s share_s (Φ_s(y_s) − Φ_s(q_s))) of the samples."""
+        problem = self.problem
+        design, nodes = problem.design.take(samples), problem.design.batch.nodes_of(samples)
+        plain = scores(design, self.theta, problem.n_labels, problem.n_jobs)
+        play = self.play(problem.constraints.apply(plain, design), nodes)
+        share = problem.node_share[nodes]
+        moments = labelling_features(
+            design, problem.labels[nodes], problem.n_labels, problem.share[samples]
+        )
+        sums = sum_over_tables(design, share[:, None, None] * play.q)
+        moments -= adjoint(design, share[:, None] * play.r, sums, problem.n_jobs)
+        part = len(samples) / problem.design.batch.n_samples
+        self.descend(problem.alpha * self.theta - moments / part)
+        return play.r, moments
+
+    def descend(self, gradient: np.ndarray) -> None:
+        """θ against the gradient, by the rule's step sizes."""
+        self.n_steps += 1
+        if self.rule == "sgd":
+            self.theta -= gradient / (self.problem.alpha * self.n_steps)
+            return
+        self.squares += gradient**2
+        self.theta -= self.step * gradient / np.sqrt(np.maximum(self.squares, 1e-300))
+
+    def run_pass(self, n_iter: int, order: np.ndarray, batch_size: int) -> None:
+        """Steps over all samples, then one more term in the averages."""
+        problem = self.problem
+        r, moments = np.empty_like(self.r), np.zeros_like(self.moments)
+        theta = np.zeros_like(self.theta)
+        for first in range(0, len(order), batch_size):
+            samples = order[first : first + batch_size]
+            found, part = self.visit(samples)
+            r[problem.design.batch.nodes_of(samples)] = found
+            moments += part
+            theta += len(samples) / len(order) * self.theta
+        weight = 2.0 / (n_iter + 1)
+        for mean, value in ((self.r, r), (self.moments, moments), (self.mean_theta, theta)):
+            mean += weight * (value - mean)
+
+    def bounds(self) -> tuple[float, float]:
+        """(primal at θ̄, dual at q̄)."""
+        problem, batch = self.problem, self.problem.design.batch
+        found, p = problem.scores(self.mean_theta), np.empty_like(self.r)
+        for first in range(0, batch.n_samples, AT_ONCE):
+            last = min(first + AT_ONCE, batch.n_samples)
+            nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
+            p[nodes] = self.play(found.part(first, last), nodes).p
+        dual = problem.dual(self.moments / problem.alpha, self.r)
+        return problem.primal(self.mean_theta, p), dual
+
+
+def fit_subgradient(
+    problem: Problem,
+    progress: Progress,
+    max_iter: int,
+    rng: np.random.Generator,
+    start: np.ndarray | None = None,
+    *,
+    rule: Rule = "adagrad",
+    step: float = 0.1,
+    batch_size: int = 10,
+) -> None:
+    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+
+    ``rule="adagrad"`` scales steps of size ``step`` by the gradients seen so far, as the paper's
+    experiments do; ``rule="sgd"`` takes steps of size 1 / (alpha t). A certificate costs about a
+    pass, so there is one after passes 1, 2, 4, 8, ... only.
+    """
+    if problem.truth_is_predictor:
+        raise IncompatibleError(
+            "the subgradient method trains an AGM; for a structured SVM use optimizer='pairwise'."
+        )
+    descent = Subgradient(problem, rule, step, start)
+    next_check = 1
+    for n_iter in range(1, max_iter + 1):
+        order = rng.permutation(problem.design.batch.n_samples)
+        descent.run_pass(n_iter, order, batch_size)
+        progress.passed(n_iter, progress.gap)
+        if n_iter in (next_check, max_iter):
+            next_check = n_iter + min(n_iter, progress.check_every or n_iter)
+            primal, dual = descent.bounds()
+            if progress.report(n_iter, descent.mean_theta, primal, dual):
+                break

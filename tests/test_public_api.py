@@ -1,0 +1,112 @@
+"""The names and signatures users may rely on."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import robustruct
+from robustruct import AGM, CRF, SSVM, Graph, solve_game
+from robustruct.losses import Absolute, CostMatrix, Hamming, Squared
+from robustruct.metrics import mean_loss
+
+MODELS = [AGM, CRF, SSVM]
+
+
+def parameters(function: object) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def default(function: object, name: str) -> object:
+    return inspect.signature(function).parameters[name].default
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert {"AGM", "CRF", "SSVM", "Graph", "solve_game"} <= set(robustruct.__all__)
+    for name in robustruct.__all__:
+        assert getattr(robustruct, name) is not None
+    assert set(robustruct.__all__) <= set(dir(robustruct))
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = robustruct.no_such_name
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None:
+    signature = inspect.signature(model).parameters
+    first, *others = signature.values()
+    assert first.name == "loss"
+    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert all(other.kind is inspect.Parameter.KEYWORD_ONLY for other in others)
+    promised = {
+        "alpha", "optimizer", "tol", "max_iter", "decision", "class_weight", "forbidden",
+        "constraints", "n_jobs", "random_state", "warm_start", "verbose",
+    }  # fmt: skip
+    assert promised <= set(signature)
+    assert default(model, "alpha") is None
+    assert default(model, "optimizer") == "auto"
+
+
+def test_default_tolerance_and_decision() -> None:
+    for model in (AGM, SSVM):
+        assert default(model, "tol") == 1e-2
+        assert default(model, "decision") == "map"
+    assert default(CRF, "decision") == "bayes"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_methods_of_models(model: type) -> None:
+    assert parameters(model.fit)[:4] == ["X", "y", "sample_weight", "node_weight"]
+    assert parameters(model.predict) == ["X"]
+    assert parameters(model.predict_proba) == ["X"]
+    assert parameters(model.score)[:2] == ["X", "y"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_fitted_attributes_and_forms_of_output(model: type) -> None:
+    X = [np.eye(2), np.eye(2)[:1]]
+    y = [["a", "b"], ["a"]]
+    fitted = model(alpha=0.1, random_state=0).fit(X, y)
+    assert fitted.classes_.tolist() == ["a", "b"]
+    assert 0 <= fitted.duality_gap_ <= fitted.tol
+    assert fitted.n_iter_ >= 1
+    assert len(fitted.history_) >= 1
+    predicted, strategies = fitted.predict(X), fitted.predict_proba(X)
+    assert isinstance(predicted, list)
+    assert isinstance(strategies, list)
+    assert [labels.shape for labels in predicted] == [(2,), (1,)]
+    assert [rows.shape for rows in strategies] == [(2, 2), (1, 2)]
+    assert fitted.score(X, y) == -mean_loss(y, predicted, "hamming")
+
+
+def test_graph_and_losses() -> None:
+    assert parameters(Graph.__init__) == ["node_features", "edges", "edge_features"]
+    assert default(Graph.__init__, "edge_features") is None
+    assert parameters(CostMatrix.__init__) == ["matrix", "labels"]
+    assert default(CostMatrix.__init__, "labels") is None
+    for loss, far in ((Hamming(), 1.0), (Absolute(), 2.0), (Squared(), 4.0)):
+        assert loss.matrix([0, 1, 2])[0, 2] == far
+
+
+def test_solve_game() -> None:
+    names = ["unary", "edges", "pairwise", "cost", "node_weight", "solver", "tol"]
+    assert parameters(solve_game)[:7] == names
+    assert default(solve_game, "node_weight") is None
+    assert default(solve_game, "solver") == "auto"
+    assert default(solve_game, "tol") == 1e-6
+    solution = solve_game(np.zeros((2, 3)), [(0, 1)], np.zeros((1, 3, 3)), 1.0 - np.eye(3))
+    assert solution.lower <= solution.value <= solution.upper
+    assert solution.gap == solution.upper - solution.lower
+    assert solution.predictor.shape == solution.adversary_nodes.shape == (2, 3)
+    assert solution.adversary_edges.shape == (1, 3, 3)
+    assert isinstance(solution.solver, str)
+    assert isinstance(solution.n_iter, int)
+    assert solution.status
+
+
+def test_mean_loss() -> None:
+    names = ["y_true", "y_pred", "loss", "node_weight", "average"]
+    assert parameters(mean_loss)[:5] == names
+    assert default(mean_loss, "average") == "node"
