@@ -25,7 +25,9 @@ def main(names: list[str]) -> int:
     """Run the named checks, or all; every one runs, and any failure makes the exit code 1."""
     unknown = sorted(set(names) - set(CHECKS))
     if unknown:
-        print(f"no check named {', '.join(unknown)}; there are {', '.join(CHECKS)}", file=sys.stderr)
+        print(
+            f"no check named {', '.join(unknown)}; there are {', '.join(CHECKS)}", file=sys.stderr
+        )
         return 2
     os.chdir(Path(__file__).parent)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test processes already fill two cores

@@ -36,12 +36,16 @@ def documented(module_name: str) -> Iterator[tuple[str, object]]:
 
 MODULES = sorted(modules())
 # A docstring may leave to another what is the same there.
-ELSEWHERE = re.compile(r"\b[Pp]arameters (and attributes )?as (for|in)\b|\b[Aa]rguments as (for|in)\b")
+ELSEWHERE = re.compile(
+    r"\b[Pp]arameters (and attributes )?as (for|in)\b|\b[Aa]rguments as (for|in)\b"
+)
 
 
 def listed_parameters(docstring: str) -> list[str]:
     """Names under "Parameters" in a numpydoc docstring."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", docstring, re.DOTALL | re.MULTILINE
+    )
     if section is None:
         return []
     heads = re.findall(r"^(\w[\w, *]*?)(?: :.*)?$", section[1], re.MULTILINE)

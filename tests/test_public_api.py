@@ -1,6 +1,7 @@
 """The names and signatures users may rely on."""
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def default(function: object, name: str) -> object:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert {"AGM", "CRF", "SSVM", "Graph", "solve_game"} <= set(robustruct.__all__)
+    assert {"AGM", "CRF", "SSVM", "Graph", "load", "solve_game"} <= set(robustruct.__all__)
     for name in robustruct.__all__:
         assert getattr(robustruct, name) is not None
     assert set(robustruct.__all__) <= set(dir(robustruct))
@@ -81,6 +82,13 @@ def test_fitted_attributes_and_forms_of_output(model: type) -> None:
     assert fitted.score(X, y) == -mean_loss(y, predicted, "hamming")
 
 
+def test_models_are_saved_and_loaded(tmp_path: Path) -> None:
+    X, y = [np.eye(2)], [["a", "b"]]
+    path = tmp_path / "model.safetensors"
+    AGM(alpha=0.1, random_state=0).fit(X, y).save(path)
+    assert robustruct.load(path).predict(X)[0].tolist() == ["a", "b"]
+
+
 def test_graph_and_losses() -> None:
     assert parameters(Graph.__init__) == ["node_features", "edges", "edge_features"]
     assert default(Graph.__init__, "edge_features") is None
@@ -97,8 +105,9 @@ def test_solve_game() -> None:
     assert default(solve_game, "solver") == "auto"
     assert default(solve_game, "tol") == 1e-6
     solution = solve_game(np.zeros((2, 3)), [(0, 1)], np.zeros((1, 3, 3)), 1.0 - np.eye(3))
-    assert solution.lower <= solution.value <= solution.upper
-    assert solution.gap == solution.upper - solution.lower
+    assert solution.value == pytest.approx(4 / 3, abs=1e-6)
+    assert solution.lower - 1e-12 <= solution.value <= solution.upper + 1e-12
+    assert solution.gap == pytest.approx(solution.upper - solution.lower)
     assert solution.predictor.shape == solution.adversary_nodes.shape == (2, 3)
     assert solution.adversary_edges.shape == (1, 3, 3)
     assert isinstance(solution.solver, str)

@@ -16,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # drawing boxes would double the time to show help
 )
 
 
@@ -29,7 +30,9 @@ def _print_version(wanted: bool) -> None:
 def robustruct(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Label sequences, trees and small graphs with models trained for the cost that matters."""

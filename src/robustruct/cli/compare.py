@@ -127,8 +127,8 @@ def _print_table(result: dict[str, Any]) -> None:
     table = Table(
         title=f"Mean {result['loss']} loss per digit on {result['n_test']} test sequences",
         caption=(
-            f"{result['n_train']} training sequences; alpha chosen among {len(result['alphas'])} values "
-            f"by {result['folds']}-fold cross-validation, included in the time"
+            f"{result['n_train']} training sequences; alpha chosen among {len(result['alphas'])} "
+            f"values by {result['folds']}-fold cross-validation, included in the time"
         ),
     )
     table.add_column("model")

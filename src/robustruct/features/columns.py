@@ -69,7 +69,8 @@ Columns = NumericColumns | AttributeColumns
 def columns_from_state(state: dict[str, Any]) -> Columns:
     if state["kind"] == "numeric":
         return NumericColumns(int(state["width"]))
-    return AttributeColumns(FixedVocabulary((name, i) for i, name in enumerate(state["names"])))
+    names = state["names"]
+    return AttributeColumns(FixedVocabulary(zip(names, range(len(names)), strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Saddle-point mirror-prox (Nowak-Vila, Bach and Rudi, ICML 2020): entropic steps on both sides.
 
-Each iteration is two sum-products. The gap of the averaged strategies falls as 1 / iterations, so this
-is a method for loose tolerances; it is here as the published alternative to the interior point.
+Each iteration is two sum-products. The gap of the averaged strategies falls as 1 / iterations, so
+this is a method for loose tolerances, here as the published alternative to the interior point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from robustruct.parallel import over_samples
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorProx(GameSolver):
-    """Reaches 1e-2 in tens of iterations, 1e-4 in thousands. A warm start gives it the predictor only."""
+    """Reaches 1e-2 in a hundred iterations or so. Of a warm start it takes the predictor only."""
 
     max_iter: int = 5_000
     check_every: int = 10

@@ -1,10 +1,9 @@
 """Small dense linear algebra for the blocks of a game, up to some sixty labels.
 
 Matrices live in a stack mat (n, slots, k, k), vectors in a stack vec (n, slots, k), and are named by
-the two leading indices: passing a view would cost two atomic reference counts, which at three labels
-is more than the arithmetic. Symmetric matrices are held in their upper triangle. Inner loops run
-along a row, four rows of the other factor at a time; a loop that starts elsewhere than at 0 runs over
-unsigned integers, without which numba would not vectorise it.
+their two leading indices: a view would cost two atomic reference counts. Symmetric matrices are held
+in their upper triangle. Inner loops run along a row, four rows of the other factor at a time; a loop
+that starts elsewhere than at 0 runs over unsigned integers, or numba would not vectorise it.
 """
 
 import numpy as np
@@ -13,8 +12,8 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
-def product(rows, n, mat, i, a, vec, j, x, l, out):
-    """vec[l, out] = mat[i, a] vec[j, x]; four rows at a time hide the latency of the sums."""
+def product(rows, n, mat, i, a, vec, j, x, to, out):
+    """vec[to, out] = mat[i, a] vec[j, x]; four rows at a time hide the latency of the sums."""
     blocks = rows - rows % 4
     for b in range(0, blocks, 4):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -24,31 +23,31 @@ def product(rows, n, mat, i, a, vec, j, x, l, out):
             s1 += mat[i, a, b + 1, c] * value
             s2 += mat[i, a, b + 2, c] * value
             s3 += mat[i, a, b + 3, c] * value
-        vec[l, out, b] = s0
-        vec[l, out, b + 1] = s1
-        vec[l, out, b + 2] = s2
-        vec[l, out, b + 3] = s3
+        vec[to, out, b] = s0
+        vec[to, out, b + 1] = s1
+        vec[to, out, b + 2] = s2
+        vec[to, out, b + 3] = s3
     for b in range(blocks, rows):
         s0 = 0.0
         for c in range(n):
             s0 += mat[i, a, b, c] * vec[j, x, c]
-        vec[l, out, b] = s0
+        vec[to, out, b] = s0
 
 
 @kernel
-def add_transposed_product(rows, n, mat, i, a, vec, j, x, l, out):
-    """vec[l, out] += mat[i, a]' vec[j, x]."""
+def add_transposed_product(rows, n, mat, i, a, vec, j, x, to, out):
+    """vec[to, out] += mat[i, a]' vec[j, x]."""
     blocks = rows - rows % 4
     for b in range(0, blocks, 4):
         c0, c1, c2, c3 = vec[j, x, b], vec[j, x, b + 1], vec[j, x, b + 2], vec[j, x, b + 3]
         for c in range(n):
-            vec[l, out, c] += (c0 * mat[i, a, b, c] + c1 * mat[i, a, b + 1, c]) + (
+            vec[to, out, c] += (c0 * mat[i, a, b, c] + c1 * mat[i, a, b + 1, c]) + (
                 c2 * mat[i, a, b + 2, c] + c3 * mat[i, a, b + 3, c]
             )
     for b in range(blocks, rows):
         c0 = vec[j, x, b]
         for c in range(n):
-            vec[l, out, c] += c0 * mat[i, a, b, c]
+            vec[to, out, c] += c0 * mat[i, a, b, c]
 
 
 @kernel
@@ -56,32 +55,32 @@ def add_gram(rows, n, mat, i, x, j, out):
     """Upper triangle of mat[j, out] (n, n) += X'X, X = mat[i, x] (rows, n)."""
     end = np.uint64(n)
     blocks = rows - rows % 4
-    for l in range(0, blocks, 4):
+    for c in range(0, blocks, 4):
         for a in range(n):
             c0, c1, c2, c3 = (
-                mat[i, x, l, a],
-                mat[i, x, l + 1, a],
-                mat[i, x, l + 2, a],
-                mat[i, x, l + 3, a],
+                mat[i, x, c, a],
+                mat[i, x, c + 1, a],
+                mat[i, x, c + 2, a],
+                mat[i, x, c + 3, a],
             )
             for b in range(np.uint64(a), end):
-                mat[j, out, a, b] += (c0 * mat[i, x, l, b] + c1 * mat[i, x, l + 1, b]) + (
-                    c2 * mat[i, x, l + 2, b] + c3 * mat[i, x, l + 3, b]
+                mat[j, out, a, b] += (c0 * mat[i, x, c, b] + c1 * mat[i, x, c + 1, b]) + (
+                    c2 * mat[i, x, c + 2, b] + c3 * mat[i, x, c + 3, b]
                 )
-    for l in range(blocks, rows):
+    for c in range(blocks, rows):
         for a in range(n):
-            c0 = mat[i, x, l, a]
+            c0 = mat[i, x, c, a]
             for b in range(np.uint64(a), end):
-                mat[j, out, a, b] += c0 * mat[i, x, l, b]
+                mat[j, out, a, b] += c0 * mat[i, x, c, b]
 
 
 @kernel
-def gram_difference(rows, n, mat, i, x, j, y, l, out):
-    """Upper triangle of mat[l, out] (n, n) = X'X - Y'Y, X = mat[i, x] and Y = mat[j, y] (rows, n)."""
+def gram_difference(rows, n, mat, i, x, j, y, to, out):
+    """Upper triangle of mat[to, out] (n, n) = X'X - Y'Y, X = mat[i, x], Y = mat[j, y] (rows, n)."""
     end = np.uint64(n)
     for a in range(n):
         for b in range(np.uint64(a), end):
-            mat[l, out, a, b] = 0.0
+            mat[to, out, a, b] = 0.0
     blocks = rows - rows % 2
     for c in range(0, blocks, 2):
         for a in range(n):
@@ -92,14 +91,14 @@ def gram_difference(rows, n, mat, i, x, j, y, l, out):
                 mat[j, y, c + 1, a],
             )
             for b in range(np.uint64(a), end):
-                mat[l, out, a, b] += (c0 * mat[i, x, c, b] + c1 * mat[i, x, c + 1, b]) - (
+                mat[to, out, a, b] += (c0 * mat[i, x, c, b] + c1 * mat[i, x, c + 1, b]) - (
                     d0 * mat[j, y, c, b] + d1 * mat[j, y, c + 1, b]
                 )
     for c in range(blocks, rows):
         for a in range(n):
             c0, d0 = mat[i, x, c, a], mat[j, y, c, a]
             for b in range(np.uint64(a), end):
-                mat[l, out, a, b] += c0 * mat[i, x, c, b] - d0 * mat[j, y, c, b]
+                mat[to, out, a, b] += c0 * mat[i, x, c, b] - d0 * mat[j, y, c, b]
 
 
 @kernel
@@ -107,21 +106,21 @@ def eliminate_above(row, n, mat, i, u):
     """A row of U, from the diagonal on, less what the rows above account for."""
     start, end = np.uint64(row), np.uint64(n)
     blocks = row - row % 4
-    for l in range(0, blocks, 4):
+    for c in range(0, blocks, 4):
         c0, c1, c2, c3 = (
-            mat[i, u, l, row],
-            mat[i, u, l + 1, row],
-            mat[i, u, l + 2, row],
-            mat[i, u, l + 3, row],
+            mat[i, u, c, row],
+            mat[i, u, c + 1, row],
+            mat[i, u, c + 2, row],
+            mat[i, u, c + 3, row],
         )
         for b in range(start, end):
-            mat[i, u, row, b] -= (c0 * mat[i, u, l, b] + c1 * mat[i, u, l + 1, b]) + (
-                c2 * mat[i, u, l + 2, b] + c3 * mat[i, u, l + 3, b]
+            mat[i, u, row, b] -= (c0 * mat[i, u, c, b] + c1 * mat[i, u, c + 1, b]) + (
+                c2 * mat[i, u, c + 2, b] + c3 * mat[i, u, c + 3, b]
             )
-    for l in range(blocks, row):
-        c0 = mat[i, u, l, row]
+    for c in range(blocks, row):
+        c0 = mat[i, u, c, row]
         for b in range(start, end):
-            mat[i, u, row, b] -= c0 * mat[i, u, l, b]
+            mat[i, u, row, b] -= c0 * mat[i, u, c, b]
 
 
 @kernel
@@ -156,8 +155,8 @@ def cholesky(n, floor, mat, i, u):
 def laplacian_cholesky(n, mat, i, u):
     """As cholesky, for a matrix whose rows sum to 0, without its last row and column.
 
-    Each pivot is minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar and
-    Heyman: where strongly tied groups hang together weakly, the weak ties survive rounding.
+    Each pivot is minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar
+    and Heyman: where strongly tied groups hang together weakly, the weak ties survive rounding.
     """
     for row in range(n - 1):
         eliminate_above(row, n, mat, i, u)
@@ -183,21 +182,21 @@ def solve_transposed_rows(n, columns, mat, i, u, j, x):
     """X = mat[j, x] (n, columns) becomes the solution of U'Y = X."""
     for row in range(n):
         blocks = row - row % 4
-        for l in range(0, blocks, 4):
+        for c in range(0, blocks, 4):
             c0, c1, c2, c3 = (
-                mat[i, u, l, row],
-                mat[i, u, l + 1, row],
-                mat[i, u, l + 2, row],
-                mat[i, u, l + 3, row],
+                mat[i, u, c, row],
+                mat[i, u, c + 1, row],
+                mat[i, u, c + 2, row],
+                mat[i, u, c + 3, row],
             )
             for a in range(columns):
-                mat[j, x, row, a] -= (c0 * mat[j, x, l, a] + c1 * mat[j, x, l + 1, a]) + (
-                    c2 * mat[j, x, l + 2, a] + c3 * mat[j, x, l + 3, a]
+                mat[j, x, row, a] -= (c0 * mat[j, x, c, a] + c1 * mat[j, x, c + 1, a]) + (
+                    c2 * mat[j, x, c + 2, a] + c3 * mat[j, x, c + 3, a]
                 )
-        for l in range(blocks, row):
-            c0 = mat[i, u, l, row]
+        for c in range(blocks, row):
+            c0 = mat[i, u, c, row]
             for a in range(columns):
-                mat[j, x, row, a] -= c0 * mat[j, x, l, a]
+                mat[j, x, row, a] -= c0 * mat[j, x, c, a]
         inverse = mat[i, u, row, row]
         for a in range(columns):
             mat[j, x, row, a] *= inverse
@@ -225,23 +224,23 @@ def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
             mat[j, out, row, a] = 0.0
         mat[i, scratch, row, row] = 1.0
     solve_transposed_lower(n, mat, i, u, scratch)
-    # Row l of the inverse is 0 beyond l.
+    # Row c of the inverse is 0 beyond c.
     blocks = n - n % 4
-    for l in range(0, blocks, 4):
-        end = np.uint64(l + 4)
-        for a in range(l + 4):
-            c0, c1 = mat[i, scratch, l, a], mat[i, scratch, l + 1, a]
-            c2, c3 = mat[i, scratch, l + 2, a], mat[i, scratch, l + 3, a]
+    for c in range(0, blocks, 4):
+        end = np.uint64(c + 4)
+        for a in range(c + 4):
+            c0, c1 = mat[i, scratch, c, a], mat[i, scratch, c + 1, a]
+            c2, c3 = mat[i, scratch, c + 2, a], mat[i, scratch, c + 3, a]
             for b in range(np.uint64(a), end):
                 mat[j, out, a, b] += (
-                    c0 * mat[i, scratch, l, b] + c1 * mat[i, scratch, l + 1, b]
-                ) + (c2 * mat[i, scratch, l + 2, b] + c3 * mat[i, scratch, l + 3, b])
-    for l in range(blocks, n):
-        end = np.uint64(l + 1)
-        for a in range(l + 1):
-            c0 = mat[i, scratch, l, a]
+                    c0 * mat[i, scratch, c, b] + c1 * mat[i, scratch, c + 1, b]
+                ) + (c2 * mat[i, scratch, c + 2, b] + c3 * mat[i, scratch, c + 3, b])
+    for c in range(blocks, n):
+        end = np.uint64(c + 1)
+        for a in range(c + 1):
+            c0 = mat[i, scratch, c, a]
             for b in range(np.uint64(a), end):
-                mat[j, out, a, b] += c0 * mat[i, scratch, l, b]
+                mat[j, out, a, b] += c0 * mat[i, scratch, c, b]
     for a in range(n):
         for b in range(a):
             mat[j, out, a, b] = mat[j, out, b, a]
@@ -252,21 +251,21 @@ def solve_transposed_lower(n, mat, i, u, x):
     """As solve_transposed_rows, for a right-hand side that is lower triangular."""
     for row in range(n):
         blocks = row - row % 4
-        for l in range(0, blocks, 4):
+        for c in range(0, blocks, 4):
             c0, c1, c2, c3 = (
-                mat[i, u, l, row],
-                mat[i, u, l + 1, row],
-                mat[i, u, l + 2, row],
-                mat[i, u, l + 3, row],
+                mat[i, u, c, row],
+                mat[i, u, c + 1, row],
+                mat[i, u, c + 2, row],
+                mat[i, u, c + 3, row],
             )
-            for a in range(l + 4):
-                mat[i, x, row, a] -= (c0 * mat[i, x, l, a] + c1 * mat[i, x, l + 1, a]) + (
-                    c2 * mat[i, x, l + 2, a] + c3 * mat[i, x, l + 3, a]
+            for a in range(c + 4):
+                mat[i, x, row, a] -= (c0 * mat[i, x, c, a] + c1 * mat[i, x, c + 1, a]) + (
+                    c2 * mat[i, x, c + 2, a] + c3 * mat[i, x, c + 3, a]
                 )
-        for l in range(blocks, row):
-            c0 = mat[i, u, l, row]
-            for a in range(l + 1):
-                mat[i, x, row, a] -= c0 * mat[i, x, l, a]
+        for c in range(blocks, row):
+            c0 = mat[i, u, c, row]
+            for a in range(c + 1):
+                mat[i, x, row, a] -= c0 * mat[i, x, c, a]
         inverse = mat[i, u, row, row]
         for a in range(row + 1):
             mat[i, x, row, a] *= inverse

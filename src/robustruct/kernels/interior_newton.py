@@ -6,9 +6,9 @@ Per edge, with D = x / z, d its row sums, C = D' diag(1/d) and, per node, E = p 
     columns  K = diag(1/d) + J,  J = H + Σ_children G       Δr = P (κ/d + t - C'Δu), 1'Δr = 0
     rows     M = diag(D'1) - D' diag(1/d) D + C P C'        M Δu = m - Δr_parent,  G = M⁻¹
 
-Σ Δr = 0 on every node, and u and c enter only through their difference. P is therefore K⁻¹ projected
-so that P1 = 0, M1 = 0 holds exactly, and M is inverted with one label grounded at 0. No difference of
-large numbers is formed: diagonals are sums of positive terms.
+Σ Δr = 0 on every node, and u and c enter only through their difference. P is therefore K⁻¹
+projected so that P1 = 0, M1 = 0 holds exactly, and M is inverted with one label grounded at 0. No
+difference of large numbers is formed: diagonals are sums of positive terms.
 """
 
 import numpy as np

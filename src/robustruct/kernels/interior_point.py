@@ -1,14 +1,14 @@
-"""Primal-dual interior point on a game, with the structure of its tree: Mehrotra's steps and bounds."""
+"""Primal-dual interior point on a game, with the structure of its tree: Mehrotra's steps, bounds."""
 
 import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
 from robustruct.kernels.interior_start import (
-    answering_predictor,
-    earlier_predictor,
-    even_predictor,
+    answer,
+    collect_costs,
     loosen,
+    mix_predictor,
     reduce_game,
     spread_marginals,
     tight_slacks,
@@ -32,9 +32,12 @@ from robustruct.kernels.interior_state import (
 )
 from robustruct.kernels.max_product import max_product_up
 
-# How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A warm
-# start stays closer, by its gap per node times the second number.
+# How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A
+# warm start stays closer, by its gap per node times the second number.
 LOOSENING, WARMTH = 0.15, 2.0
+
+# Steps without progress after which to stop.
+PATIENCE = 5
 
 
 @kernel
@@ -44,7 +47,7 @@ def interior_point(
 ):  # fmt: skip
     """Play samples first .. last-1 until their gap is at most ``allowed`` (S,).
 
-    p, r (N, k) and q (N, k, k), out: the best predictor and the best adversary seen, by their bounds.
+    p, r (N, k) and q (N, k, k), out: the best predictor and the best adversary by their bounds.
     n_iter (S,) intp and exhausted (S,) bool, out. If ``warm``, start_p, start_r, start_q hold
     strategies for a similar game.
     """
@@ -52,88 +55,122 @@ def interior_point(
     largest = 0
     for s in range(first, last):
         largest = max(largest, offsets[s + 1] - offsets[s])
-    tree, labels, scalar, vec, mat = new_state(largest, k)
-    best, other = np.empty_like(unary), np.empty_like(unary)
-    factor, star = np.empty((largest, k)), np.empty(len(unary), np.intp)
+    state = new_state(largest, k)
     spread = cost.max() - cost.min()
     loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
+    game = (parent, unary, tables, table_of, cost, weight)
+    start = (start_p, start_r, start_q)
+    found = (p, r, q)
+    scratch = (np.empty_like(unary), np.empty_like(unary), np.empty((largest, k)))
+    star = np.empty(len(unary), np.intp)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        n = hi - lo
-        n_iter[s] = 0
-        exhausted[s] = False
+        tree, labels, scalar, vec, mat = state
         pairs = reduce_game(
-            lo, hi, parent, unary, tables, table_of, weight, spread, best, other, star,
+            lo, hi, parent, unary, tables, table_of, weight, spread, scratch[0], scratch[1], star,
             tree, labels, scalar, mat,
         )  # fmt: skip
         unit = spread * weight[lo:hi].max()
-        if unit == 0.0 or pairs == 0:
-            play_labelling(lo, hi, parent, star, p, r, q)
-            continue
-        for j in range(n):
-            pairs += k if scalar[j, WEIGHT] > 0.0 else 0
-        even_predictor(n, loss, tree, labels, scalar, vec, mat)
-        lower, upper = -np.inf, np.inf
-        # The more nodes, the more centred the start has to be. Should a start turn out too close to the
-        # border all the same, begin once more from the middle.
-        middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
-        for attempt in range(0 if warm else 1, 3):
-            loosening, share = middle if attempt < 2 else 1.0, 0.0
-            if attempt == 0:
-                earlier_predictor(lo, n, 1.0, scalar, vec, start_p)
-                tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
-                spread_marginals(lo, n, loosening, 1.0, tree, labels, vec, mat, start_r, start_q)
-                lower, upper = bounds(
-                    lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
-                    tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
-                )  # fmt: skip
-                loosening = min(middle, WARMTH * (upper - lower) / (unit * n))
-                share = 1.0 - loosening / middle
-                earlier_predictor(lo, n, share, scalar, vec, start_p)
-            else:
-                earlier_predictor(lo, n, 0.0, scalar, vec, start_p)
-                tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
-                spread_marginals(lo, n, loosening, 0.0, tree, labels, vec, mat, start_r, start_q)
-                answering_predictor(n, tree, scalar, vec, mat)
-            if upper - lower <= max(allowed[s], 1e-5 * unit * n if attempt == 2 else 0.0):
-                break
-            tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, factor)
-            spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, start_r, start_q)
-            loosen(n, loosening, tree, scalar, vec, mat)
-            gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
-            least = gap
-            idle = 0
-            while True:
-                if gap * unit <= 10.0 * allowed[s] or gap < 1e-4 * n or idle > 5:
-                    lower, upper = bounds(
-                        lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
-                        tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
-                    )  # fmt: skip
-                    # A gap far above the complementarity means that rounding broke feasibility.
-                    if upper - lower <= allowed[s] or upper - lower > 2.0 * gap * unit + allowed[s]:
-                        break
-                if idle > 5:
-                    break
-                if n_iter[s] >= max_iter:
-                    exhausted[s] = True
-                    break
-                n_iter[s] += 1
-                gap = step(n, tree, scalar, vec, mat, gap, pairs)
-                idle = idle + 1 if gap > 0.99 * least else 0
-                if gap < 0.0:  # rounding spoiled the direction
-                    gap = least
-                    idle = 6
-                least = min(least, gap)
-        if not (lower > -np.inf and upper < np.inf):
+        n_iter[s], exhausted[s], done = 0, False, False
+        if unit > 0.0 and pairs > 0:
+            n_iter[s], exhausted[s], done = play_game(
+                lo, hi, pairs, unit, loss, allowed[s], max_iter, warm, game, start, found, state, scratch
+            )  # fmt: skip
+        if not done:
             play_labelling(lo, hi, parent, star, p, r, q)
 
 
 @kernel
-def bounds(
-    lo, hi, lower, upper, parent, unary, tables, table_of, cost, weight,
-    tree, labels, scalar, vec, mat, other, best, factor, p, r, q,
-):  # fmt: skip
+def play_game(
+    lo, hi, pairs, unit, loss, allowed, max_iter, warm, game, start, found, state, scratch
+):
+    """Iterations spent on one game, whether they ran out, and whether strategies were found."""
+    tree, labels, scalar, vec, mat = state
+    n = hi - lo
+    for j in range(n):
+        pairs += loss.shape[0] if scalar[j, WEIGHT] > 0.0 else 0
+    collect_costs(n, loss, tree, labels, mat)
+    lower, upper = -np.inf, np.inf
+    n_iter = 0
+    # The more nodes, the more centred the start has to be.
+    middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
+    if warm:
+        begin(lo, n, unit, middle, 1.0, game, start, state, scratch)
+        lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
+        near = min(middle, WARMTH * (upper - lower) / (unit * n))
+        if upper - lower > allowed:
+            begin(lo, n, unit, near, 1.0 - near / middle, game, start, state, scratch)
+            loosen(n, near, tree, scalar, vec, mat)
+            lower, upper, n_iter = descend(
+                lo, hi, lower, upper, 0, pairs, unit, allowed, max_iter, game, found, state, scratch
+            )
+    # A start too close to the border may end early: then once more from nearer the middle.
+    for loosening, enough in ((middle, 0.0), (1.0, 1e-5 * unit * n)):
+        if not upper - lower <= max(allowed, enough) and n_iter < max_iter:
+            begin(lo, n, unit, loosening, 0.0, game, start, state, scratch)
+            loosen(n, loosening, tree, scalar, vec, mat)
+            lower, upper, n_iter = descend(
+                lo, hi, lower, upper, n_iter, pairs, unit, allowed, max_iter, game, found, state, scratch
+            )  # fmt: skip
+    solved = upper - lower <= allowed
+    return n_iter, n_iter >= max_iter and not solved, upper - lower < np.inf
+
+
+@kernel
+def begin(lo, n, unit, loosening, share, game, start, state, scratch):
+    """A feasible p and x; ``share`` of them from the earlier strategies, the rest loosened.
+
+    The predictor that is not from earlier answers an adversary who answers an even predictor.
+    """
+    tree, labels, scalar, vec, mat = state
+    _, unary, tables, table_of, _, _ = game
+    p, r, q = start
+    c = scratch[2]
+    mix_predictor(lo, n, share, scalar, vec, p)
+    tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c)
+    spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
+    if share == 0.0:
+        answer(n, tree, scalar, vec, mat)
+        tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c)
+        spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
+
+
+@kernel
+def descend(
+    lo, hi, lower, upper, n_iter, pairs, unit, allowed, max_iter, game, found, state, scratch
+):
+    """Steps until the bounds are close enough, progress ends or n_iter reaches max_iter."""
+    tree, _, scalar, vec, mat = state
+    n = hi - lo
+    gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
+    least = gap
+    idle = 0
+    while True:
+        # Bounds cost a tenth of a step: look when they may do, or before rounding spoils the point.
+        if gap * unit <= 10.0 * allowed or gap < 1e-4 * n or idle > PATIENCE:
+            lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
+            # A gap far above the complementarity means that rounding broke feasibility.
+            if upper - lower <= allowed or upper - lower > 2.0 * gap * unit + allowed:
+                break
+        if idle > PATIENCE or n_iter >= max_iter:
+            break
+        n_iter += 1
+        gap = step(n, tree, scalar, vec, mat, gap, pairs)
+        idle = idle + 1 if gap > 0.99 * least else 0
+        if gap < 0.0:  # no direction
+            gap = least
+            idle = PATIENCE + 1
+        least = min(least, gap)
+    return lower, upper, n_iter
+
+
+@kernel
+def bounds(lo, hi, lower, upper, game, found, state, scratch):
     """The better of the bounds known and those of the iterate, written out where it is better."""
+    tree, labels, scalar, vec, mat = state
+    parent, unary, tables, table_of, cost, weight = game
+    best, other, factor = scratch
+    p, r, q = found
     n = hi - lo
     value = predictor_value(
         lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, other, best
@@ -152,7 +189,7 @@ def bounds(
 
 @kernel
 def step(n, tree, scalar, vec, mat, gap, pairs):
-    """One predictor-corrector step of Mehrotra; the gap after it, or -1 if there was no direction."""
+    """One predictor-corrector step of Mehrotra; the gap after it, or -1 without a direction."""
     factorise(n, tree, scalar, vec, mat)
     primal, dual, slope, curve = predict(n, tree, scalar, vec, mat)
     primal, dual = min(1.0, 1.0 / primal), min(1.0, 1.0 / dual)

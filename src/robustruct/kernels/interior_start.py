@@ -1,10 +1,10 @@
 """Where the interior point starts: the part of a game that matters, and a strictly feasible point.
 
-A labelling that the adversary plays is at least as good for it as the best labelling y*, and stays so
-when it goes back to y* on a connected set of nodes where the two differ. So a label or a pair is never
-played if even a bonus of w (max L - min L) on every node that leaves y* does not make up for the scores
-lost on any connected set around it. Such labels and pairs are dropped; -inf drops the same way.
-What is left is scaled so that costs span 1 and the largest weight is 1.
+A labelling that the adversary plays is at least as good for it as the best labelling y*, and stays
+so when it goes back to y* on a connected set of nodes where the two differ. So a label or a pair is
+never played if even a bonus of w (max L - min L) on every node that leaves y* does not make up for
+the scores lost on any connected set around it. Such labels and pairs are dropped; -inf drops the
+same way. What is left is scaled so that costs span 1 and the largest weight is 1.
 """
 
 import numpy as np
@@ -34,9 +34,9 @@ def reduce_game(
 ):  # fmt: skip
     """Fill the structure, the weights and, as 1 or 0 in INVERSE, the pairs kept.
 
-    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and gain (N, k) and star (N,)
-    intp are scratch: star is y*, and best and gain what a label gains at most over y* within its
-    subtree and in all. Returns the number of pairs kept, 0 if no labelling is finite.
+    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and gain (N, k) and star
+    (N,) intp are scratch: star is y*, and best and gain what a label gains at most over y* within
+    its subtree and in all. Returns the number of pairs kept, 0 if no labelling is finite.
     """
     k = unary.shape[1]
     max_product_up(lo, hi, above, unary, tables, table_of, best)
@@ -73,8 +73,8 @@ def reduce_game(
             tree[j, PARENT] = up
             tree[j, ABOVE] = tree[up, COUNT]
             pairs += keep_pairs(
-                j, up, star[i], star[above[i]], table, best[i], message, margin, gain[i], tree, labels,
-                mat[j, INVERSE],
+                j, up, star[i], star[above[i]], table, best[i], message, margin, gain[i], tree,
+                labels, mat[j, INVERSE],
             )  # fmt: skip
             continue
         tree[j, PARENT] = j
@@ -131,18 +131,16 @@ def keep_pairs(j, up, star, star_up, table, below, rest, margin, gain, tree, lab
 
 
 @kernel
-def even_predictor(n, loss, tree, labels, scalar, vec, mat):
-    """p = w / k; and gather the costs of the labels kept."""
-    k = loss.shape[0]
+def collect_costs(n, loss, tree, labels, mat):
+    """The columns of the scaled costs that belong to the labels kept."""
     for j in range(n):
-        for a in range(k):
-            vec[j, P, a] = scalar[j, WEIGHT] / k
+        for a in range(loss.shape[0]):
             for b in range(tree[j, COUNT]):
                 mat[j, COST, a, b] = loss[a, labels[j, b]]
 
 
 @kernel
-def answering_predictor(n, tree, scalar, vec, mat):
+def answer(n, tree, scalar, vec, mat):
     """p inverse to the loosened slacks against the adversary's r."""
     k = vec.shape[2]
     for j in range(n):
@@ -157,7 +155,7 @@ def answering_predictor(n, tree, scalar, vec, mat):
 
 
 @kernel
-def earlier_predictor(lo, n, share, scalar, vec, p):
+def mix_predictor(lo, n, share, scalar, vec, p):
     """p mixes the even predictor with ``share`` of the one given; rows without one stay even."""
     k = vec.shape[2]
     for j in range(n):
@@ -174,7 +172,7 @@ def earlier_predictor(lo, n, share, scalar, vec, p):
 
 @kernel
 def tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c):
-    """z of max-product against the predictor, 0 for the best label under each label of the parent."""
+    """z of max-product against the predictor: 0 for the best label under each of the parent."""
     k = vec.shape[2]
     for j in range(n):
         for b in range(tree[j, COUNT]):

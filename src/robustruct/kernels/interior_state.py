@@ -24,9 +24,9 @@ WEIGHT, E_SUM = range(2)
 # two for scratch
 R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = range(18)
 
-# mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b), their
-# slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before; Δz, Δx∘Δz
-# before; the costs of the labels kept; two for scratch
+# mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b),
+# their slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before; Δz,
+# Δx∘Δz before; the costs of the labels kept; two for scratch
 X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = range(12)
 
 

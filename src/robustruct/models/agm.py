@@ -17,7 +17,33 @@ def train_pairwise(
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     seed = check_random_state(model.random_state).randint(2**31)
     ascent = PairwiseAscent(problem, centre=start)
+    last: PairwiseAscent | None = model.__dict__.pop("_last_ascent", None)
+    if start is not None and last is not None and _same_games(problem, last.problem):
+        _resume(ascent, last)
+    if model.warm_start:
+        model._last_ascent = ascent
     fit_pairwise(problem, progress, model.max_iter, np.random.default_rng(seed), ascent)
+
+
+def _same_games(problem: Problem, last: Problem) -> bool:
+    """Whether the adversary may play in one problem what it played in the other."""
+    a, b = problem.design.batch, last.design.batch
+    return (
+        problem.truth_is_predictor == last.truth_is_predictor
+        and np.array_equal(a.node_offsets, b.node_offsets)
+        and np.array_equal(a.parent, b.parent)
+        and np.array_equal(a.flipped, b.flipped)
+        and np.array_equal(problem.labels, last.labels)
+        and np.array_equal(problem.constraints.pairs, last.constraints.pairs)
+        and np.array_equal(problem.constraints.unary_masks(), last.constraints.unary_masks())
+    )
+
+
+def _resume(ascent: PairwiseAscent, last: PairwiseAscent) -> None:
+    """Go on from the strategies of an earlier fit: weights alone would say little to the dual."""
+    ascent.q, ascent.p0 = last.q, last.p0
+    ascent.kappa = ascent.problem.alpha * last.kappa / last.problem.alpha
+    ascent.follow(ascent.recomputed_moments())
 
 
 class AGM(StructuredModel):

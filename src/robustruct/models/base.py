@@ -32,6 +32,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _decisions: tuple[str, ...] = ("map", "predictor")
+    _last_ascent: Any
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -198,8 +199,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         elif not progress.converged and not progress.stopped:
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
-                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use a larger alpha "
-                "(stronger regularisation converges faster)."
+                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use a "
+                "larger alpha (stronger regularisation converges faster)."
             )
         else:
             return

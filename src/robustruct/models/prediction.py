@@ -148,9 +148,15 @@ class Prediction:
         return results
 
     def decision_function(self, X: Any) -> Any:
-        """Score of every label on every node alone: a list of (n_nodes, n_labels) arrays."""
+        """Score of every label on every node alone: a list of (n_nodes, n_labels) arrays.
+
+        For a 2-D X and two labels, as in scikit-learn, (n_samples,): the second minus the first.
+        """
         design, flat = self._encode(X)
-        return data.in_user_form(self._scores(design).unary, design.batch, flat)
+        unary = self._scores(design).unary
+        if flat and unary.shape[1] == 2:
+            return unary[:, 1] - unary[:, 0]
+        return data.in_user_form(unary, design.batch, flat)
 
     def log_score(self, X: Any, y: Any) -> np.ndarray:
         """(n_samples,) score of the given labellings, transitions included."""

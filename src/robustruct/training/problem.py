@@ -22,7 +22,6 @@ import numpy as np
 from robustruct.constraints import Constraints
 from robustruct.features import Design, n_weights, scores
 from robustruct.game.game import Game, upper_bounds
-from robustruct.game.node_game import node_game
 from robustruct.inference import score_of
 from robustruct.scores import Scores
 
@@ -75,12 +74,11 @@ class Problem:
 
     @cached_property
     def untrained(self) -> float:
-        """The objective at θ = 0: what knowing nothing costs."""
-        if self.truth_is_predictor:
-            worst = self.cost.max(axis=1)[self.labels]
-        else:
-            worst = node_game(np.zeros(self.n_labels), self.cost).value
-        return float((self.node_share * self.node_weight * worst).sum())
+        """What knowing nothing costs: primal at θ = 0, the predictor uniform (or at the truth)."""
+        worst = self.cost.max(axis=1)[self.labels]
+        if not self.truth_is_predictor:
+            worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
+        return float((self.node_share * self.node_weight) @ worst)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""

@@ -1,0 +1,231 @@
+"""Bad input gets a message that names the sample and the field, and an error of our own type."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from model_cases import MODELS, chains, same, sentences
+from sklearn.exceptions import NotFittedError
+
+from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.errors import IncompatibleError, InvalidInputError, RobustructError
+from robustruct.losses import CostMatrix
+
+X3 = [np.ones((2, 3)), np.ones((3, 3))]
+Y3 = [["a", "b"], ["b", "a", "b"]]
+ROWS = np.arange(12.0).reshape(6, 2)
+
+
+def with_value(value):
+    X = [x.copy() for x in X3]
+    X[1][2, 1] = value
+    return X
+
+
+@pytest.mark.parametrize("Model", MODELS)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 0}, r"alpha=0; alpha is the strength of the penalty .* must be > 0"),
+        ({"alpha": -1.0}, r"alpha=-1\.0"),
+        ({"alpha": float("nan")}, "alpha=nan"),
+        ({"alpha": "big"}, "alpha='big'"),
+        ({"alphas": []}, "alphas is empty"),
+        ({"alphas": [1.0, 0.0]}, r"alphas=.*0\.0"),
+        ({"alphas": [1.0], "cv": 1}, "cv=1 folds, but there are 2 samples"),
+        ({"alphas": [1.0], "cv": 7}, "cv=7 folds, but there are 2 samples"),
+        ({"tol": 0.0}, r"tol=0\.0; tol is the relative duality gap"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"max_iter": 2.5}, r"max_iter=2\.5; .* must be an integer"),
+        ({"patience": 0}, "patience=0"),
+        ({"n_jobs": 0}, "n_jobs=0; give a number of threads"),
+        ({"n_jobs": 1.5}, r"n_jobs=1\.5"),
+        ({"decision": "vote"}, "decision='vote' is not known; use one of"),
+        ({"optimizer": "adam"}, "optimizer='adam' is not known; use one of 'auto'"),
+        ({"loss": "l2"}, r"loss='l2' is not known; use one of 'hamming', 'absolute', 'squared'"),
+        ({"loss": 3}, "loss is a int"),
+        ({"loss": np.ones((3, 3))}, r"for 3 labels but the data have 2: \['a', 'b'\]"),
+        ({"loss": np.ones((2, 3))}, r"shape \(2, 3\); it must be square"),
+        ({"loss": [[0, np.nan], [1, 0]]}, r"holds nan at \[0, 1\]; costs must be finite"),
+        ({"loss": CostMatrix(np.ones((2, 2)), ["a", "c"])}, "the data holds the label 'b'"),
+        ({"class_weight": [1, 2]}, "class_weight is a list; give a dict"),
+        ({"class_weight": "heavy"}, "class_weight is a str; give a dict"),
+        ({"class_weight": {"a": -1}}, r"class_weight\['a'\] = -1"),
+        ({"forbidden": [("a",)]}, r"each entry is a pair \(label, next label\)"),
+        ({"forbidden": iter([("a", "b")])}, "forbidden is an iterator"),
+        ({"forbidden": [("a", "b")]}, "y: sample 0, node 0: 'a' is followed by 'b'"),
+        ({"constraints": "IOB"}, "constraints='IOB' is not known"),
+        ({"constraints": "BIO"}, "'a' is not a BIO label"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_parameters(Model, parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Model(**parameters).fit(X3, Y3)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "X is empty; give at least one sample"),
+        (X3, None, "y is missing"),
+        (X3, Y3[:1], "X has 2 samples but y has 1"),
+        (X3, 5, "X has 2 samples but y is a int"),
+        (X3, [["a", "b"], ["b", "a"]], r"y\[1\] has 2 labels but sample 1 has 3 nodes"),
+        (X3, [["a", "b"], "bab"], r"y\[1\] is 'bab'; expected the list of labels of sample 1"),
+        (X3, [["a", "b"], 3], r"y\[1\] is 3"),
+        (X3, [["a", "b"], ["b", None, "a"]], r"y\[1\]: the label of node 1 is missing \(None\)"),
+        (X3, [["a", "b"], ["b", float("nan"), "a"]], r"y\[1\]: node 1 has the label nan"),
+        (X3, [[0.0, 1.0], [1.0, np.inf, 0.0]], r"y\[1\]: node 1 has the label inf"),
+        (X3, [["a", "b"], [["b"], "a", "b"]], r"y\[1\]: node 0 has the label \['b'\]"),
+        ([X3[0], np.ones((3, 2))], Y3, "sample 1: node features have 2 columns; expected 3"),
+        ([X3[0], np.ones((0, 3))], [Y3[0], []], "sample 1 is empty"),
+        ([X3[0], []], [Y3[0], []], "sample 1 is empty"),
+        ([X3[0], np.ones(3)], Y3, r"sample 1 has shape \(3,\); expected two dimensions"),
+        ([X3[0], "text"], Y3, "sample 1 is a str"),
+        ([X3[0], [["a"]] * 3], Y3, "sample 1: node features are dicts or lists of strings, but"),
+        ([X3[0], np.full((3, 3), "a")], Y3, "sample 1: node features hold values of type <U1"),
+        (with_value(np.nan), Y3, r"sample 1, node 2: feature 1 is nan"),
+        (with_value(-np.inf), Y3, r"sample 1, node 2: feature 1 is -inf"),
+        ([[{"w": "a"}], [{"w": None}]], [["a"], ["b"]], "sample 1, node 0: the attribute 'w' is None"),
+        ([[{"w": 1.0}], [{"w": np.nan}]], [["a"], ["b"]], "sample 1, node 0: a feature is nan"),
+        ("text", Y3, "X is a str; expected a list of samples"),
+        (Graph(np.eye(2), [(0, 1)]), Y3, "X is a Graph; expected a list of samples"),
+        (np.ones((2, 3, 4)), Y3, r"shape \(2, 3, 4\).*pass list\(X\)"),
+    ],
+)  # fmt: skip
+def test_samples_and_labels(X, y, message):
+    with pytest.raises(InvalidInputError, match=message):
+        AGM().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (ROWS, [0, 1, 0], "inconsistent numbers of samples"),
+        (ROWS, [0, 1, None, 1, 0, 1], r"y: the label of node 2 is missing \(None\)"),
+        (ROWS, np.array([0, 1, None, 1, 0, 1], object), "the label of node 2 is missing"),
+        (ROWS, [0, 1, np.nan, 1, 0, 1], "node 2 has the label nan"),
+        (ROWS, np.array([0, 1, np.nan, 1, 0, 1]), "y contains NaN"),
+        (ROWS, None, "requires y to be passed"),
+        (np.where(ROWS == 5, np.nan, ROWS), [0, 1] * 3, "sample 2, feature 1 is NaN"),
+        (np.where(ROWS == 4, np.inf, ROWS), [0, 1] * 3, "sample 2, feature 0 is infinite"),
+        (sp.csr_array(np.where(ROWS == 5, np.nan, ROWS)), [0, 1] * 3, "sample 2, feature 1 is NaN"),
+        (np.full((2, 2), "a"), [0, 1], "could not convert string to float"),
+        (np.arange(3.0), [0, 1, 0], "Expected 2D array, got 1D array"),
+        (np.ones((0, 2)), [], "0 sample"),
+    ],
+)
+def test_plain_rows(X, y, message):
+    with pytest.raises(InvalidInputError, match=message):
+        CRF().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"sample_weight": [1.0]}, r"sample_weight has shape \(1,\); expected \(2,\)"),
+        ({"sample_weight": [1.0, -1]}, "sample_weight holds a negative"),
+        ({"sample_weight": [1.0, np.nan]}, "sample_weight holds a negative, NaN"),
+        ({"sample_weight": ["a", "b"]}, "sample_weight must hold numbers"),
+        ({"sample_weight": [0, 0]}, "sample_weight is zero for every sample"),
+        ({"node_weight": 3}, "node_weight: got 3, but X has 2 samples"),
+        ({"node_weight": [[1, 1]]}, "node_weight: got 1 items, but X has 2 samples"),
+        ({"node_weight": [[1, 1], [1, 1]]}, r"node_weight\[1\] has shape \(2,\); expected \(3,\)"),
+        ({"node_weight": [[1, 1], [1, -1, 1]]}, r"node_weight\[1\] holds a negative"),
+        ({"node_weight": [[0, 0], [0, 0, 0]]}, "node_weight is zero for every node"),
+    ],
+)
+def test_weights(weights, message):
+    with pytest.raises(InvalidInputError, match=message):
+        SSVM().fit(X3, Y3, **weights)
+    model = CRF(alpha=1.0).fit(X3, Y3)
+    with pytest.raises(InvalidInputError, match=message):
+        model.score(X3, Y3, **weights)
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ((X3, Y3[:1]), "validation: X has 2 samples but y has 1"),
+        (([np.ones((2, 2))], [["a", "b"]]), "validation: sample 0: node features have 2 columns"),
+        (5, r"validation must be a pair \(X, y\)"),
+    ],
+)
+def test_validation_data(validation, message):
+    with pytest.raises(InvalidInputError, match=message):
+        AGM().fit(X3, Y3, validation=validation)
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_before_fit(Model):
+    model = Model()
+    calls = ["predict", "predict_proba", "predict_risk", "predict_k_best", "decision_function"]
+    for name in calls:
+        with pytest.raises(
+            NotFittedError, match=f"This {Model.__name__} instance is not fitted yet"
+        ):
+            getattr(model, name)(X3)
+    for name in ("score", "log_score"):
+        with pytest.raises(NotFittedError):
+            getattr(model, name)(X3, Y3)
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "predict_risk", "predict_k_best"])
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([X3[0], np.ones((3, 2))], "sample 1: node features have 2 columns; expected 3"),
+        ([[{"w": "a"}]], "sample 0: node features are dicts .* trained on numeric columns"),
+        ([], "X is empty"),
+        ([np.ones((0, 3))], "sample 0 is empty"),
+        (with_value(np.nan), "sample 1, node 2: feature 1 is nan"),
+        (np.ones((2, 4)), "the rows of X have 4 columns; expected 3"),
+        ([Graph(np.ones((2, 3)), [(0, 1)], np.ones((1, 1)))], "sample 0 has edge features"),
+    ],
+)
+def test_samples_to_predict(name, X, message):
+    model = CRF(alpha=1.0).fit(X3, Y3)
+    with pytest.raises(InvalidInputError, match=message):
+        getattr(model, name)(X)
+
+
+def test_a_cycle_is_named():
+    ring = Graph(np.eye(3), [(0, 1), (1, 2), (2, 0)])
+    with pytest.raises((IncompatibleError, InvalidInputError), match="sample 1"):
+        AGM().fit([Graph(np.eye(3), [(0, 1)]), ring], [[0, 1, 0], [0, 1, 0]])
+
+
+def test_labels_unknown_to_the_model():
+    model = CRF(alpha=1.0).fit(X3, Y3)
+    with pytest.raises(InvalidInputError, match=r"y\[0\]|y holds the label 'c'"):
+        model.log_score(X3, [["a", "c"], ["b", "a", "b"]])
+    assert model.score(X3, [["a", "c"], ["b", "a", "b"]]) < 0
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        model.score(X3, None)
+    with pytest.raises(InvalidInputError, match="X has 2 samples but y has 1"):
+        model.score(X3, Y3[:1])
+
+
+def test_k_best_needs_a_positive_number():
+    with pytest.raises(InvalidInputError, match="k = 0; ask for at least one"):
+        CRF(alpha=1.0).fit(X3, Y3).predict_k_best(X3, 0)
+
+
+def test_a_sample_that_no_labelling_fits():
+    model = CRF(alpha=1.0, forbidden=[("a", "a"), ("a", "b"), ("b", "b")])
+    model.fit([np.ones((2, 1)), np.ones((1, 1))], [["b", "a"], ["a"]])
+    for name in ("predict", "predict_proba", "predict_risk", "predict_k_best"):
+        with pytest.raises(InvalidInputError, match="sample 1: no labelling of it keeps the rules"):
+            getattr(model, name)([np.ones((2, 1)), np.ones((3, 1))])
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_failed_fit_leaves_the_old_model(Model):
+    X, y = chains()
+    model = Model(alpha=0.1).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(RobustructError):
+        model.fit(*sentences(), validation=([], []))
+    with pytest.raises(RobustructError):
+        model.fit(X3, Y3[:1])
+    assert same(model.predict(X), before)

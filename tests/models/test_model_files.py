@@ -1,0 +1,349 @@
+"""model.save and robustruct.load: nothing is lost, and nothing but a sound file is read."""
+
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from model_cases import MODELS, bio, chains, same, sentences, trees
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+import robustruct
+from robustruct import AGM, CRF, SSVM
+from robustruct.errors import InvalidInputError
+from robustruct.features import FeatureSpace
+from robustruct.formats import model_file
+from robustruct.formats.model_file import packed_strings, unpacked_strings
+from robustruct.losses import Absolute, CostMatrix, Hamming
+
+
+def round_trip(model, path):
+    model.save(path)
+    return robustruct.load(path)
+
+
+def assert_same_model(model, other, X, y):
+    assert type(other) is type(model)
+    assert same(other.predict(X), model.predict(X))
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    np.testing.assert_array_equal(other.cost_, model.cost_)
+    assert other.classes_.dtype == model.classes_.dtype
+    assert other.classes_.tolist() == model.classes_.tolist()
+    assert other.score(X, y) == model.score(X, y)
+    assert other.history_ == model.history_
+    assert vars(other).keys() == vars(model).keys()
+    assert list(other.get_feature_names_out()) == list(model.get_feature_names_out())
+
+
+@pytest.mark.parametrize("Model", MODELS)
+@pytest.mark.parametrize("data", [sentences, chains, trees], ids=lambda make: make.__name__)
+def test_a_loaded_model_is_the_saved_one(Model, data, tmp_path):
+    X, y = data()
+    model = Model(alpha=0.1, random_state=0).fit(X, y)
+    other = round_trip(model, tmp_path / "model")
+    assert_same_model(model, other, X, y)
+    for name in ("predict_proba", "decision_function"):
+        for a, b in zip(getattr(model, name)(X), getattr(other, name)(X), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert str(other.explain(X[0], 0)) == str(model.explain(X[0], 0))
+    assert other.get_params() == model.get_params()
+
+
+def test_a_model_of_plain_rows(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+    model = CRF(alphas=[1.0, 0.1], cv=3).fit(sp.csr_array(X), y)
+    other = round_trip(model, tmp_path / "model")
+    assert other.n_features_in_ == 3
+    assert other.alpha_scores_ == model.alpha_scores_
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    with pytest.raises(InvalidInputError, match="2 features, but CRF is expecting 3"):
+        other.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "ü"],
+        [3, -1],
+        [0.5, 2.0],
+        [True, False],
+        [1, "one"],
+        [(1, 2), (0, "x")],
+        [b"a", b"\xff"],
+    ],
+    ids=repr,
+)
+def test_labels_of_every_type(labels, tmp_path):
+    X = [np.eye(2), np.eye(2)[::-1]]
+    y = [labels, labels[::-1]]
+    model = CRF(alpha=0.1).fit(X, y)
+    other = round_trip(model, tmp_path / "model")
+    assert same(other.predict(X), model.predict(X))
+    assert [type(label) for label in other.classes_] == [type(label) for label in model.classes_]
+
+
+COSTS = np.arange(16.0).reshape(4, 4)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"loss": Hamming()},
+        {"loss": Absolute()},
+        {"loss": COSTS},
+        {"loss": COSTS.astype(int).tolist()},
+        {"loss": CostMatrix(COSTS, ["D", "N", "V", "A"])},
+        {"loss": CostMatrix(COSTS)},
+        {"class_weight": {"N": 2, "V": np.float32(0.5)}},
+        {"class_weight": "balanced"},
+        {"forbidden": [("D", "V"), ["V", "A"]]},
+        {"forbidden": {("D", "V")}},
+        {"alpha": np.float64(0.25), "max_iter": np.int64(50)},
+        {"alphas": np.array([1.0, 0.5]), "cv": 2, "random_state": 0},
+        {"random_state": 3, "warm_start": True, "n_jobs": 2},
+    ],
+    ids=lambda parameters: "-".join(parameters),
+)
+def test_constructor_parameters_come_back(parameters, tmp_path):
+    X, y = sentences()
+    model = CRF(**{"alpha": 0.1, **parameters}).fit(X, y)
+    other = round_trip(model, tmp_path / "model")
+    assert_same_model(model, other, X, y)
+    for name, value in model.get_params().items():
+        restored = getattr(other, name)
+        if isinstance(value, CostMatrix):
+            assert repr(restored) == repr(value)
+            np.testing.assert_array_equal(restored.costs, value.costs)
+        elif isinstance(value, Hamming | Absolute):
+            assert type(restored) is type(value)
+        elif isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(restored, value)
+        else:
+            assert restored == value
+    assert other.fit(X, y).score(X, y) == pytest.approx(model.score(X, y))
+
+
+def test_labels_of_a_class_weight_keep_their_type(tmp_path):
+    X, y = chains()
+    model = CRF(alpha=0.1, class_weight={0: 2.0, np.int64(2): 3}).fit(X, y)
+    assert round_trip(model, tmp_path / "model").class_weight == {0: 2.0, 2: 3}
+
+
+def test_what_a_file_cannot_keep_is_replaced_by_what_it_can(tmp_path):
+    class Mine(Hamming):
+        def matrix(self, classes):
+            return 3.0 * super().matrix(classes)
+
+    X, y = chains()
+    model = SSVM(Mine(), alpha=0.1, random_state=np.random.RandomState(0)).fit(X, y)
+    other = round_trip(model, tmp_path / "model")
+    assert other.random_state is None
+    assert isinstance(other.loss, CostMatrix)
+    assert other.score(X, y) == model.score(X, y)
+
+
+def test_rules_hold_in_a_loaded_model(tmp_path):
+    X, y = bio()
+    model = AGM(alpha=1.0, constraints="BIO", forbidden=[("O", "B-LOC")]).fit(X[2:], y[2:])
+    other = round_trip(model, tmp_path / "model")
+    np.testing.assert_array_equal(other._rules.pairs, model._rules.pairs)
+    np.testing.assert_array_equal(other._rules.starts, model._rules.starts)
+
+
+def test_names_with_any_character(tmp_path):
+    names = ["", "a", "\n\0", "ü日本", "😀", "\ud800", "x" * 1000]
+    assert unpacked_strings(*packed_strings(names)) == names
+    assert unpacked_strings(*packed_strings([])) == []
+    X, y = [[names], [["a"]]], [["u"], ["v"]]
+    other = round_trip(CRF(alpha=0.1).fit(X, y), tmp_path / "model")
+    assert list(other.get_feature_names_out()) == [*names, "(bias)"]
+
+
+def test_ten_million_weights_save_and_load_in_two_seconds(tmp_path):
+    X, y = sentences()
+    model = CRF(alpha=0.1).fit(X, y)
+    names = [f"word:{i:x}/{i % 977}" for i in range(450_000)]
+    model._space = FeatureSpace.from_state(
+        {"bias": True, "nodes": {"kind": "attributes", "names": names}, "edges": None}
+    )
+    model.classes_ = np.array([f"label-{i:02d}" for i in range(22)])
+    model.coef_ = np.random.default_rng(0).normal(size=(450_001 + 22) * 22)
+    start = time.perf_counter()
+    model.save(tmp_path / "model")
+    saved = time.perf_counter()
+    other = robustruct.load(tmp_path / "model")
+    loaded = time.perf_counter()
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    assert other._space.state() == model._space.state()
+    assert loaded - start < 4, f"save {saved - start:.2f} s, load {loaded - saved:.2f} s"
+
+
+# ------------------------------------------------------------------------- files that are refused
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X, y = sentences()
+    path = tmp_path / "model.safetensors"
+    CRF(alpha=0.1).fit(X, y).save(path)
+    return path
+
+
+def rewritten(path, **changes):
+    """The same file with other header entries or tensors."""
+    with safe_open(path, "numpy") as file:
+        header = {**file.metadata(), **{k: v for k, v in changes.items() if isinstance(v, str)}}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors.update({k: v for k, v in changes.items() if not isinstance(v, str)})
+    save_file(tensors, path, header)
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        robustruct.load(tmp_path / "nothing")
+    with pytest.raises(OSError):
+        robustruct.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", b"PK\x03\x04" + b"x" * 200, b"{}" * 50])
+def test_a_file_of_another_kind(content, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="model': it is damaged, or no safetensors file"):
+        robustruct.load(path)
+
+
+def test_a_foreign_safetensors_file(tmp_path):
+    for header in (None, {"format": "pt"}):
+        save_file({"a": np.zeros(3)}, tmp_path / "model", header)
+        with pytest.raises(InvalidInputError, match=r"not one that model\.save\(\) wrote"):
+            robustruct.load(tmp_path / "model")
+
+
+def test_a_newer_format_asks_for_an_upgrade(saved):
+    rewritten(saved, format_version="7", written_by="9.1")
+    with pytest.raises(InvalidInputError, match=r"robustruct 9\.1 with format 7.*upgrade"):
+        robustruct.load(saved)
+    rewritten(saved, format_version="new")
+    with pytest.raises(InvalidInputError, match="format version 'new' is no number"):
+        robustruct.load(saved)
+
+
+def test_every_cut_of_a_file_is_refused(saved):
+    content = saved.read_bytes()
+    for size in (0, 7, 100, len(content) // 2, len(content) - 1):
+        saved.write_bytes(content[:size])
+        with pytest.raises(InvalidInputError, match="cannot load"):
+            robustruct.load(saved)
+
+
+def test_every_changed_byte_is_found(saved):
+    content = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(8, len(content), size=60):
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(bytes(changed))
+        try:
+            robustruct.load(saved)
+        except InvalidInputError:
+            continue
+        # Only the version in the text of the header is not under the checksum.
+        assert place < 8 + int.from_bytes(content[:8], "little")
+
+
+def test_a_changed_weight_or_description_does_not_match_the_checksum(saved):
+    rewritten(saved, coef_=np.zeros(3))
+    with pytest.raises(InvalidInputError, match="checksum does not match"):
+        robustruct.load(saved)
+    rewritten(saved, description="{}")
+    with pytest.raises(InvalidInputError, match="checksum does not match"):
+        robustruct.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.clear(), "does not describe a model in full"),
+        (lambda d: d.update(model="HMM"), "the model 'HMM' is not known here; upgrade"),
+        (lambda d: d["parameters"].update(beam=3), "CRF has no parameter beam here; upgrade"),
+        (lambda d: d["attributes"].pop("classes_"), "does not describe a model in full"),
+        (lambda d: d["attributes"].update(coef_={"pickle": "x"}), "does not describe a model"),
+        (
+            lambda d: d["attributes"].update(classes_={"items": ["a"], "dtype": "<U1"}),
+            "cannot load",
+        ),
+    ],
+)
+def test_a_sound_file_with_a_wrong_description(saved, change, message):
+    description, arrays, _ = model_file.read_model_file(saved)
+    change(description)
+    model_file.write_model_file(saved, description, arrays)
+    with pytest.raises(InvalidInputError, match=message):
+        robustruct.load(saved)
+
+
+# ------------------------------------------------------------------------- saving that fails
+
+
+def test_nothing_to_save(tmp_path):
+    with pytest.raises(InvalidInputError, match="not fitted"):
+        AGM().save(tmp_path / "model")
+
+    class Mine(CRF):
+        pass
+
+    X, y = chains()
+    with pytest.raises(InvalidInputError, match="a Mine cannot be saved"):
+        Mine(alpha=0.1).fit(X, y).save(tmp_path / "model")
+    model = CRF(alpha=0.1, cv=object()).fit(X, y)
+    with pytest.raises(InvalidInputError, match="cv holds a object"):
+        model.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("failing", ["save_file", "_flush"])
+@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch, failing, error):
+    before = saved.read_bytes()
+    X, y = chains()
+    model = CRF(alpha=0.1).fit(X, y)
+
+    def fail(*arguments):
+        if failing == "save_file":
+            with open(arguments[1], "wb") as file:
+                file.write(b"half")
+        raise error
+
+    monkeypatch.setattr(model_file, failing, fail)
+    with pytest.raises(type(error)):
+        model.save(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_saving_into_a_folder_that_is_not_there(tmp_path):
+    X, y = chains()
+    with pytest.raises(OSError, match="cannot write"):
+        CRF(alpha=0.1).fit(X, y).save(tmp_path / "no" / "model")
+
+
+def test_saving_through_a_link_keeps_the_link(saved):
+    link = saved.parent / "link"
+    link.symlink_to(saved)
+    X, y = chains()
+    CRF(alpha=0.1).fit(X, y).save(link)
+    assert link.is_symlink()
+    assert len(robustruct.load(saved).classes_) == 3
+
+
+def test_the_file_is_plain_json_and_arrays(saved):
+    with safe_open(saved, "numpy") as file:
+        header = file.metadata()
+    assert header["format"] == "robustruct-model"
+    description = json.loads(header["description"])
+    assert description["model"] == "CRF"
+    assert description["parameters"]["alpha"] == 0.1
