@@ -3,7 +3,7 @@
 Run: python benchmarks/start_up.py [--json]
 
 Every figure is about a process of its own. A cold start compiles into an empty cache and runs once;
-a warm one reads that cache and is the best of --repeat. CPU time is there beside wall time because it
+a warm one reads that cache and is the best of --repeat. CPU time stands beside wall time, as it
 depends less on what else the machine does.
 """
 

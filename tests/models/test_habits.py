@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from model_cases import MODELS, bio, chains, same, sentences, trees
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, cross_val_score
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
@@ -79,7 +80,7 @@ def test_integer_sample_weights_repeat_the_samples(Model, alpha):
     X, y = chains(10)
     weight = np.array([1, 2, 0, 3, 1, 1, 2, 0, 1, 4])
     repeated = np.repeat(np.arange(10), weight)
-    tol = 1e-3
+    tol = 5e-3
     options = {"alpha": alpha, "tol": tol, "random_state": 0}
     weighted = Model(**options).fit(X, y, sample_weight=weight)
     plain = Model(**options).fit([X[i] for i in repeated], [y[i] for i in repeated])
@@ -101,31 +102,20 @@ def test_a_node_of_zero_weight_costs_nothing(Model):
     weight = [np.ones(len(labels)) for labels in y]
     for w in weight:
         w[0] = 0.0
-    model = Model(alpha=0.1, tol=1e-3, random_state=0).fit(X, y, node_weight=weight)
-    # Where nothing else counts, the best weights are zero and so is the objective.
-    silent = [np.zeros(len(labels)) for labels in y]
-    silent[0][:1] = 1e-9
-    nothing = Model(alpha=0.1).fit(X, y, node_weight=silent)
-    assert nothing.objective_ <= 1e-8
-    full = Model(alpha=0.1, tol=1e-3, random_state=0).fit(X, y)
-    assert model.objective_ < full.objective_
-    assert model.score(X, y, node_weight=weight) == pytest.approx(
-        -np.mean(
-            [
-                p != t
-                for P, T in zip(model.predict(X), y, strict=True)
-                for p, t in zip(P[1:], T[1:], strict=True)
-            ]
-        )
-    )
+    model = Model(alpha=0.1, random_state=0).fit(X, y, node_weight=weight)
+    assert model.objective_ < Model(alpha=0.1, random_state=0).fit(X, y).objective_
+    wrong = [p != t for p, t in zip(model.predict(X), y, strict=True)]
+    counted = np.concatenate([row[1:] for row in wrong])
+    assert model.score(X, y, node_weight=weight) == pytest.approx(-np.mean(counted))
 
 
-def test_node_weights_scale_the_cost():
+@pytest.mark.parametrize(("Model", "tol"), [(AGM, 5e-3), (SSVM, 1e-4)])
+def test_node_weights_scale_the_cost(Model, tol):
     X, y = chains(8)
     doubled = [np.full(len(labels), 2.0) for labels in y]
-    a = AGM(alpha=0.1, tol=1e-4).fit(X, y, node_weight=doubled)
-    b = AGM(2 * (1 - np.eye(3)), alpha=0.1, tol=1e-4).fit(X, y)
-    assert close(a, b, 1e-4)
+    a = Model(alpha=0.1, tol=tol).fit(X, y, node_weight=doubled)
+    b = Model(2 * (1 - np.eye(3)), alpha=0.1, tol=tol).fit(X, y)
+    assert close(a, b, tol)
 
 
 def test_class_weights_scale_the_column_of_the_truth():
@@ -216,13 +206,22 @@ def test_truth_that_breaks_a_rule_names_sample_and_node():
 @pytest.mark.parametrize("Model", MODELS)
 def test_a_warm_start_takes_fewer_passes(Model):
     X, y = chains(30, n_features=6)
-    model = Model(alpha=0.02, tol=1e-3, warm_start=True, random_state=0).fit(X, y)
+    model = Model(alpha=0.02, tol=3e-3, warm_start=True, random_state=0).fit(X, y)
     first = model.n_iter_
-    again = model.fit(X, y).n_iter_
-    assert again < first
-    assert again <= 0.7 * first + 1
-    cold = Model(alpha=0.02, tol=1e-3, random_state=0).fit(X, y)
-    assert close(model, cold, 1e-3)
+    assert model.fit(X, y).n_iter_ <= first / 2
+    cold = Model(alpha=0.02, tol=3e-3, random_state=0).fit(X, y)
+    assert close(model, cold, 3e-3)
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_warm_start_with_another_rule_or_order_is_certified_anew(Model):
+    X, y = bio()
+    model = Model(alpha=0.1, warm_start=True, random_state=0).fit(X, y)
+    for change in ({"constraints": "BIO"}, {"alpha": 0.3}, {"loss": "absolute"}):
+        model.set_params(**change).fit(X[::-1], y[::-1])
+        cold = Model(random_state=0).set_params(**model.get_params()).fit(X, y)
+        assert model.duality_gap_ <= model.tol
+        assert close(model, cold, model.tol)
 
 
 def test_a_warm_start_on_other_labels_or_features_starts_anew():
@@ -237,11 +236,13 @@ def test_a_warm_start_on_other_labels_or_features_starts_anew():
 @pytest.mark.parametrize("Model", MODELS)
 def test_alpha_is_chosen_on_held_out_folds(Model):
     X, y = chains(24)
-    model = Model(alphas=[100.0, 0.05], cv=3, random_state=0).fit(X, y)
-    assert model.alpha_ == 0.05
-    assert model.alpha_scores_.keys() == {100.0, 0.05}
-    assert model.alpha_scores_[0.05] > model.alpha_scores_[100.0]
-    plain = Model(alpha=0.05, random_state=0).fit(X, y)
+    model = Model(alphas=[10.0, 0.05], cv=3, random_state=0).fit(X, y)
+    folds = KFold(3, shuffle=True, random_state=0)
+    for alpha, score in model.alpha_scores_.items():
+        alone = cross_val_score(Model(alpha=alpha, random_state=0), X, y, cv=folds)
+        assert score == pytest.approx(alone.mean(), abs=0.05)
+    assert model.alpha_ == max(model.alpha_scores_, key=model.alpha_scores_.get)
+    plain = Model(alpha=model.alpha_, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     model.set_params(alphas=None).fit(X, y)
     assert not hasattr(model, "alpha_scores_")

@@ -39,6 +39,10 @@ LOOSENING, WARMTH = 0.15, 2.0
 # Steps without progress after which to stop.
 PATIENCE = 5
 
+# Where a game begins: at the earlier strategies themselves, in case they do; near them; in the middle.
+# A start too close to the border may end early, hence a last one far from it.
+EARLIER, NEAR, MIDDLE, WIDE = range(4)
+
 
 @kernel
 def interior_point(
@@ -90,78 +94,65 @@ def play_game(
     for j in range(n):
         pairs += loss.shape[0] if scalar[j, WEIGHT] > 0.0 else 0
     collect_costs(n, loss, tree, labels, mat)
-    lower, upper = -np.inf, np.inf
-    n_iter = 0
+    lower, upper, enough = -np.inf, np.inf, allowed
     # The more nodes, the more centred the start has to be.
     middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
-    if warm:
-        begin(lo, n, unit, middle, 1.0, game, start, state, scratch)
-        lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
-        near = min(middle, WARMTH * (upper - lower) / (unit * n))
-        if upper - lower > allowed:
-            begin(lo, n, unit, near, 1.0 - near / middle, game, start, state, scratch)
-            loosen(n, near, tree, scalar, vec, mat)
-            lower, upper, n_iter = descend(
-                lo, hi, lower, upper, 0, pairs, unit, allowed, max_iter, game, found, state, scratch
-            )
-    # A start too close to the border may end early: then once more from nearer the middle.
-    for loosening, enough in ((middle, 0.0), (1.0, 1e-5 * unit * n)):
-        if not upper - lower <= max(allowed, enough) and n_iter < max_iter:
-            begin(lo, n, unit, loosening, 0.0, game, start, state, scratch)
-            loosen(n, loosening, tree, scalar, vec, mat)
-            lower, upper, n_iter = descend(
-                lo, hi, lower, upper, n_iter, pairs, unit, allowed, max_iter, game, found, state, scratch
-            )  # fmt: skip
+    loosening, share = middle, 1.0 if warm else 0.0
+    n_iter = 0
+    attempt = EARLIER if warm else MIDDLE
+    while not upper - lower <= enough and n_iter < max_iter and attempt <= WIDE:
+        begin(lo, n, unit, loosening, share, game, start, state, scratch)
+        gap = loosen(n, loosening if attempt > EARLIER else 0.0, tree, scalar, vec, mat)
+        least, idle = gap, 0
+        while True:
+            # Bounds cost a tenth of a step: look when they may do, or before rounding spoils x.
+            if (
+                gap * unit <= 10.0 * allowed
+                or gap < 1e-4 * n
+                or idle > PATIENCE
+                or attempt == EARLIER
+            ):
+                lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
+                # A gap far above the complementarity means that rounding broke feasibility.
+                if upper - lower <= allowed or upper - lower > 2.0 * gap * unit + allowed:
+                    break
+            if idle > PATIENCE or n_iter >= max_iter or attempt == EARLIER:
+                break
+            n_iter += 1
+            gap = step(n, tree, scalar, vec, mat, gap, pairs)
+            idle = idle + 1 if gap > 0.99 * least else 0
+            if gap < 0.0:  # no direction
+                gap = least
+                idle = PATIENCE + 1
+            least = min(least, gap)
+        attempt += 1
+        loosening, share = middle, 0.0
+        if attempt == NEAR:
+            loosening = min(middle, WARMTH * (upper - lower) / (unit * n))
+            share = 1.0 - loosening / middle
+        elif attempt == WIDE:
+            loosening, enough = 1.0, max(allowed, 1e-5 * unit * n)
     solved = upper - lower <= allowed
     return n_iter, n_iter >= max_iter and not solved, upper - lower < np.inf
 
 
 @kernel
 def begin(lo, n, unit, loosening, share, game, start, state, scratch):
-    """A feasible p and x; ``share`` of them from the earlier strategies, the rest loosened.
+    """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread.
 
     The predictor that is not from earlier answers an adversary who answers an even predictor.
     """
     tree, labels, scalar, vec, mat = state
     _, unary, tables, table_of, _, _ = game
     p, r, q = start
-    c = scratch[2]
     mix_predictor(lo, n, share, scalar, vec, p)
-    tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c)
-    spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
-    if share == 0.0:
-        answer(n, tree, scalar, vec, mat)
-        tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c)
-        spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
-
-
-@kernel
-def descend(
-    lo, hi, lower, upper, n_iter, pairs, unit, allowed, max_iter, game, found, state, scratch
-):
-    """Steps until the bounds are close enough, progress ends or n_iter reaches max_iter."""
-    tree, _, scalar, vec, mat = state
-    n = hi - lo
-    gap = move(n, tree, scalar, vec, mat, 0.0, 0.0)
-    least = gap
-    idle = 0
-    while True:
-        # Bounds cost a tenth of a step: look when they may do, or before rounding spoils the point.
-        if gap * unit <= 10.0 * allowed or gap < 1e-4 * n or idle > PATIENCE:
-            lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
-            # A gap far above the complementarity means that rounding broke feasibility.
-            if upper - lower <= allowed or upper - lower > 2.0 * gap * unit + allowed:
+    for again in range(2):
+        if again:
+            if share > 0.0:
                 break
-        if idle > PATIENCE or n_iter >= max_iter:
-            break
-        n_iter += 1
-        gap = step(n, tree, scalar, vec, mat, gap, pairs)
-        idle = idle + 1 if gap > 0.99 * least else 0
-        if gap < 0.0:  # no direction
-            gap = least
-            idle = PATIENCE + 1
-        least = min(least, gap)
-    return lower, upper, n_iter
+            answer(n, tree, scalar, vec, mat)
+        tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, scratch[2])
+        spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
 
 
 @kernel

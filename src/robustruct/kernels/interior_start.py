@@ -256,7 +256,10 @@ def node_slacks(j, tree, vec, mat):
 
 @kernel
 def loosen(n, loosening, tree, scalar, vec, mat):
-    """Move z and s off 0, s so that the products p s are about as large as the products x z."""
+    """Move z and s off 0, s so that the products p s are about as large as the products x z.
+
+    Returns the gap, Σ x z + Σ p s. A loosening of 0 leaves z and s as they are.
+    """
     k = vec.shape[2]
     total = 0.0
     pairs = 0
@@ -264,14 +267,18 @@ def loosen(n, loosening, tree, scalar, vec, mat):
         for b in range(tree[j, COUNT]):
             for a in range(tree[j, ABOVE]):
                 if mat[j, INVERSE, b, a] > 0.0:
-                    mat[j, Z, b, a] += loosening
-                    mat[j, INVERSE, b, a] = 1.0 / mat[j, Z, b, a]
+                    if loosening > 0.0:
+                        mat[j, Z, b, a] += loosening
+                        mat[j, INVERSE, b, a] = 1.0 / mat[j, Z, b, a]
                     total += mat[j, X, b, a] * mat[j, Z, b, a]
                     pairs += 1
                 else:
                     mat[j, Z, b, a] = 1.0
+    product = total / pairs if loosening > 0.0 else 0.0
     for j in range(n):
         if scalar[j, WEIGHT] > 0.0:
             node_slacks(j, tree, vec, mat)
             for a in range(k):
-                vec[j, S, a] += total / pairs * k / scalar[j, WEIGHT]
+                vec[j, S, a] += product * k / scalar[j, WEIGHT]
+                total += vec[j, P, a] * vec[j, S, a]
+    return total

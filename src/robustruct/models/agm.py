@@ -42,7 +42,6 @@ def _same_games(problem: Problem, last: Problem) -> bool:
 def _resume(ascent: PairwiseAscent, last: PairwiseAscent) -> None:
     """Go on from the strategies of an earlier fit: weights alone would say little to the dual."""
     ascent.q, ascent.p0 = last.q, last.p0
-    ascent.kappa = ascent.problem.alpha * last.kappa / last.problem.alpha
     ascent.follow(ascent.recomputed_moments())
 
 

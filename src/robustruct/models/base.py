@@ -228,6 +228,11 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
 
     # --------------------------------------------------------------------------------- scikit-learn
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: without what only a warm start could use."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_last_ascent"}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -53,7 +53,10 @@ def _check_finite(rows: Any) -> None:
         return
     first = np.argwhere(~np.isfinite(values))[0]
     if sparse:
-        row, column = np.searchsorted(rows.indptr, first[0], side="right") - 1, rows.indices[first[0]]
+        row, column = (
+            np.searchsorted(rows.indptr, first[0], side="right") - 1,
+            rows.indices[first[0]],
+        )
     else:
         row, column = first
     what = "NaN" if np.isnan(values[tuple(first)]) else "infinite (inf)"

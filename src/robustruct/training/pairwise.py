@@ -57,7 +57,7 @@ class Tuning:
 
 
 SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
-DENSE = Tuning(inner=4, skip=0.0, balance=0.1, mu=0.5)
+DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
 
 def tuning_for(problem: Problem) -> Tuning:
