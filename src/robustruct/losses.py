@@ -140,8 +140,8 @@ class CostMatrix(Loss):
             if len(classes) != len(self.costs):
                 raise InvalidInputError(
                     f"the cost matrix is for {len(self.costs)} labels but the data have "
-                    f"{len(classes)}: {_shortened(as_labels(classes).tolist())}. Name its rows with "
-                    "CostMatrix(matrix, labels=[...]); it may then list labels the data lack."
+                    f"{len(classes)}: {_shortened(as_labels(classes).tolist())}. Name its rows "
+                    "with CostMatrix(matrix, labels=[...]); it may then list labels the data lack."
                 )
             return self.costs.copy()
         place = encode_labels(as_labels(classes), self.labels, "the data")

@@ -86,7 +86,7 @@ def test_parameters(Model, parameters, message):
         ([X3[0], np.full((3, 3), "a")], Y3, "sample 1: node features hold values of type <U1"),
         (with_value(np.nan), Y3, r"sample 1, node 2: feature 1 is nan"),
         (with_value(-np.inf), Y3, r"sample 1, node 2: feature 1 is -inf"),
-        ([[{"w": "a"}], [{"w": None}]], [["a"], ["b"]], "sample 1, node 0: the attribute 'w' is None"),
+        ([[{"w": "a"}], [{"w": None}]], [["a"], ["b"]], "sample 1, node 0: the attribute 'w'"),
         ([[{"w": 1.0}], [{"w": np.nan}]], [["a"], ["b"]], "sample 1, node 0: a feature is nan"),
         ("text", Y3, "X is a str; expected a list of samples"),
         (Graph(np.eye(2), [(0, 1)]), Y3, "X is a Graph; expected a list of samples"),

@@ -66,7 +66,7 @@ AS_CLASSIFIER = {
     "check_classifiers_regression_target": "numbers are labels: absolute loss needs their distance",
 }
 COST_ONLY = {
-    "check_class_weight_classifiers": "weights of 1000 to 0.0001 scale costs, not the samples' share"
+    "check_class_weight_classifiers": "weights of 1000 to 0.0001 scale costs, not shares of samples"
 }
 
 

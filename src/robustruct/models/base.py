@@ -193,14 +193,14 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     def _warn(self, progress: Progress) -> None:
         if progress.interrupted:
             message = (
-                f"training was interrupted after {progress.n_iter} certified passes; the best model "
-                f"so far is kept (certified relative gap {self.duality_gap_:.2g})."
+                f"training was interrupted after {progress.n_iter} certified passes; the best "
+                f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
             )
         elif not progress.converged and not progress.stopped:
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
-                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use a "
-                "larger alpha (stronger regularisation converges faster)."
+                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use "
+                "a larger alpha (stronger regularisation converges faster)."
             )
         else:
             return

@@ -48,7 +48,7 @@ def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool =
 
 def _check_finite(rows: Any) -> None:
     sparse = sp.issparse(rows)
-    values = rows.data if sparse else rows  # type: ignore[attr-defined]
+    values = rows.data if sparse else rows
     if np.isfinite(values).all():
         return
     first = np.argwhere(~np.isfinite(values))[0]
