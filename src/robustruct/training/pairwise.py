@@ -38,7 +38,7 @@ from robustruct.training.problem import Problem
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
 PULL = 3.0  # kappa / alpha at the start
-STEER = 1.2  # by how much kappa changes in a pass
+RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
 
 
@@ -155,9 +155,9 @@ class PairwiseAscent:
         kappa = self.kappa
         wanted = self.tuning.balance * samples
         if outer > 2 * wanted:
-            kappa /= STEER
+            kappa /= FALL
         elif outer < wanted / 2:
-            kappa *= STEER
+            kappa *= RISE
         moments = self.moments()
         self.centre, self.kappa = self.theta.copy(), kappa
         self.follow(moments)
