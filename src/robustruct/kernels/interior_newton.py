@@ -20,7 +20,6 @@ from robustruct.kernels.dense import (
     cholesky,
     gram_difference,
     inverse_from_cholesky,
-    laplacian_cholesky,
     product,
     solve_transposed,
     solve_transposed_rows,
@@ -80,7 +79,7 @@ def factorise(n, tree, scalar, vec, mat):
         for b in range(m):
             mat[j, UPPER, b, b] += 1.0 / vec[j, D, b]
             vec[j, UNIT, b] = 1.0
-        cholesky(m, 1e-15, mat, j, UPPER)
+        cholesky(m, 1e-15, False, mat, j, UPPER)
         solve_transposed(m, mat, j, UPPER, vec, j, UNIT)
         length = 0.0
         for b in range(m):
@@ -155,7 +154,7 @@ def eliminate_edge(j, m, mp, vec, mat):
         for a in range(mp):
             mat[j, W, b, a] = mat[j, RATIO, b, a] * scale
             mat[j, M2, b, a] = mat[j, RATIO, b, a] * root
-    solve_transposed_rows(m, mp, mat, j, UPPER, j, W)
+    solve_transposed_rows(m, mp, False, mat, j, UPPER, j, W)
     add_transposed_product(m, mp, mat, j, W, vec, j, UNIT, j, V2)
     for b in range(m):
         share = vec[j, UNIT, b]
@@ -178,7 +177,7 @@ def invert_grounded(j, n, mat):
             ground = a
     last = n - 1
     swap_symmetric(n, ground, last, mat, j, M1)
-    laplacian_cholesky(n, mat, j, M1)
+    cholesky(n, 0.0, True, mat, j, M1)
     inverse_from_cholesky(last, mat, j, M1, M2, j, G)
     for a in range(n):
         mat[j, G, a, last] = 0.0

@@ -12,22 +12,24 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 
+# Slots are numpy integers: for each Python integer a kernel is called with, numba compiles a copy.
+
 # tree: parent of a node; how many labels it keeps; how many its parent keeps, 1 above a root
-PARENT, COUNT, ABOVE = range(3)
+PARENT, COUNT, ABOVE = np.arange(3)
 
 # scalar: the scaled weight of a node, 0 where its cost is dropped; the sum of E
-WEIGHT, E_SUM = range(2)
+WEIGHT, E_SUM = np.arange(2)
 
 # vec: r, the row sums of x; p, the predictor, summing to the weight; s = (L r)(a) - v, its slacks;
 # d; the direction 1 in the coordinates of the factor; E; κ; ρ_s / s; t; the right-hand side after
 # the first triangular solve; g, then the residual; Δu and Δr of the last sweep; Δr, Δp, Δs;
 # two for scratch
-R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = range(18)
+R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = np.arange(18)
 
 # mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b),
 # their slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before; Δz,
 # Δx∘Δz before; the costs of the labels kept; two for scratch
-X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = range(12)
+X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = np.arange(12)
 
 
 @kernel

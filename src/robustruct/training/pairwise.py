@@ -83,6 +83,7 @@ class PairwiseAscent:
         self.kinds = node_kinds(batch)
         self.turned = problem.design.table_turned.astype(np.intp)
         self.kappa = PULL * problem.alpha
+        self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.centre = np.zeros(problem.n_weights) if centre is None else centre.copy()
         self.theta = self.kappa / (problem.alpha + self.kappa) * self.centre
         self.change = np.zeros_like(self.theta)
@@ -151,16 +152,31 @@ class PairwiseAscent:
                 offsets,
                 self.problem.n_jobs,
             )
-        samples, outer = self.gap_parts()
-        kappa = self.kappa
-        wanted = self.tuning.balance * samples
-        if outer > 2 * wanted:
-            kappa /= FALL
-        elif outer < wanted / 2:
-            kappa *= RISE
+        kappa = self._steered(*self.gap_parts())
         moments = self.moments()
         self.centre, self.kappa = self.theta.copy(), kappa
         self.follow(moments)
+
+    def _steered(self, samples: float, outer: float) -> float:
+        """The next kappa, given the two parts of the gap.
+
+        A large kappa leaves the predictor and the adversary alone with each other, and these then
+        go round in circles. So when the gap stops falling, kappa is halved, and from then on
+        steered more gently: in the end it rests, and with kappa at rest the gap closes.
+        """
+        self.n_passes += 1
+        if samples < 0.9 * self.least_gap:
+            self.least_gap, self.last_fall = samples, self.n_passes
+        elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
+            self.least_gap, self.last_fall = samples, self.n_passes
+            self.eagerness /= 2
+            return max(self.kappa / 2, min(self.kappa, PULL * self.problem.alpha))
+        wanted = self.tuning.balance * samples
+        if outer > 2 * wanted:
+            return self.kappa / FALL**self.eagerness
+        if outer < wanted / 2:
+            return self.kappa * RISE**self.eagerness
+        return self.kappa
 
     def moments(self) -> np.ndarray:
         """G(q), as tracked by the steps taken."""
