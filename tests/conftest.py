@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 
 # numba's cache does not see edits in other files: key it by all kernel sources.
 _kernels = Path(__file__).parents[1] / "src" / "robustruct" / "kernels"
-_digest = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_kernels.glob("*.py")))).hexdigest()
+_sources = b"".join(path.read_bytes() for path in sorted(_kernels.glob("*.py")))
+_digest = hashlib.sha256(_sources).hexdigest()
 os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"robustruct-kernels-{_digest[:16]}")
 )

@@ -67,8 +67,8 @@ def marginals(
 ) -> Marginals:
     """Exact marginals by sum-product.
 
-    ``edges=True`` also keeps them edge by edge; ``share`` (S,) weighs the samples in ``table_sums``,
-    1 by default.
+    ``edges=True`` also keeps them edge by edge; ``share`` (S,) weighs the samples in
+    ``table_sums``, 1 by default.
     """
     batch, k = scores.batch, scores.n_labels
     weight = np.ones(batch.n_samples) if share is None else share

@@ -1,4 +1,4 @@
-"""A batch on all cores: contiguous ranges of samples with about equally many nodes, one a thread."""
+"""A batch on all cores: ranges of samples with about equally many nodes, one a thread."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Scores:
     tables: np.ndarray
     """(T, k, k) indexed [label of the child, label of the parent]; at least one table."""
     table_of: np.ndarray
-    """(N,) intp, the table of the edge from each node to its parent; 0 at roots, where it is unused."""
+    """(N,) intp, the table of the edge from each node to its parent; 0, unused, at roots."""
 
     @property
     def n_labels(self) -> int:

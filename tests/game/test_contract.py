@@ -24,7 +24,7 @@ fair = {"min_exponent": -2, "max_exponent": 1, "max_weight_exponent": 1}
 few = settings(max_examples=20)
 
 # Closed forms solve nodes that stand alone; test_closed_form.py has them.
-every_solver = pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "closed_form"])
+every_solver = pytest.mark.parametrize("solver", [n for n in SOLVERS if n != "closed_form"])
 
 
 # ---- the value

@@ -1,18 +1,24 @@
-"""What must hold inside the pairwise ascent, whatever it converges to."""
+"""The state of pairwise ascent: feasible, consistent with itself, the same every time."""
+
+from __future__ import annotations
+
+import copy
 
 import numpy as np
 import pytest
-from training_cases import CASES
+from training_cases import CASES, fitted, random_case
 
+from robustruct import AGM
+from robustruct.datasets import make_chains
+from robustruct.graphs import Graph
 from robustruct.training import pairwise
 from robustruct.training.fit import Progress
-from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
+from robustruct.training.pairwise import PairwiseAscent
 
 every_case = pytest.mark.parametrize("name", list(CASES))
-both = pytest.mark.parametrize("hinge", [False, True], ids=["AGM", "SSVM"])
 
 
-def after_passes(problem, n_passes=20, seed=0):
+def after_passes(problem, n_passes, seed=0):
     ascent, rng = PairwiseAscent(problem), np.random.default_rng(seed)
     for _ in range(n_passes):
         ascent.visit(rng.permutation(problem.design.batch.n_samples))
@@ -20,108 +26,197 @@ def after_passes(problem, n_passes=20, seed=0):
     return ascent
 
 
-@every_case
-@both
-def test_marginals_stay_consistent_and_moments_stay_true(name, hinge):
-    ascent = after_passes(CASES[name].problem(hinge=hinge))
-    tracked = ascent.moments()
-    batch, r, q = ascent.problem.design.batch, ascent.q.r.copy(), ascent.q.dense_edges()
-    child = np.flatnonzero(batch.parent >= 0)
-    assert (r >= 0).all()
-    assert (q >= 0).all()
-    np.testing.assert_allclose(r.sum(axis=1), 1, atol=1e-9)
-    np.testing.assert_allclose(q[child].sum(axis=2), r[child], atol=1e-9)
-    np.testing.assert_allclose(q[child].sum(axis=1), r[batch.parent[child]], atol=1e-9)
-    np.testing.assert_allclose(tracked, ascent.recomputed_moments(), atol=1e-9)
-    np.testing.assert_allclose(ascent.q.r, r, atol=1e-9, err_msg="repair hardly moves them")
+def projected(v):
+    """Euclidean projection of each row onto the simplex, by sorting."""
+    u = -np.sort(-v, axis=1)
+    excess = (np.cumsum(u, axis=1) - 1) / np.arange(1, v.shape[1] + 1)
+    last = (u > excess).sum(axis=1) - 1
+    return np.maximum(v - excess[np.arange(len(v)), last][:, None], 0.0)
+
+
+# ---- feasible
 
 
 @every_case
-def test_the_gap_is_the_sum_of_its_two_parts(name):
-    """primal(θ, p) − dual(q) = Σ share (gap + given) + kappa²/(2 alpha) |θ − z|², before a visit."""
-    problem = CASES[name].problem()
-    ascent = after_passes(problem)
-    theta, r = ascent.theta.copy(), ascent.q.r.copy()
-    dual = problem.dual(ascent.moments() / problem.alpha, r)
-    parts = np.zeros(2)
-    p = np.empty_like(ascent.p0)
-    for i in range(len(p)):
-        centre = ascent.p0[i] - ascent.inv_mu * problem.cost @ r[i]
-        p[i] = _projected(centre)
-    parts[1] = ascent.gap_parts()[1]
-    # A visit to one sample says what that sample's share of the gap was when the visit began.
-    for s in range(problem.design.batch.n_samples):
-        fresh = after_passes(problem)
-        fresh.visit(np.array([s]))
-        parts[0] += problem.share[s] * (fresh.gap[s] + fresh.given[s])
-    assert problem.primal(theta, p) - dual == pytest.approx(parts.sum(), rel=1e-7, abs=1e-10)
-
-
-def _projected(v):
-    ordered = np.sort(v)[::-1]
-    thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(v) + 1)
-    return np.maximum(v - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0)
-
-
-@every_case
-@both
-def test_scores_updated_by_gram_matrices_are_the_scores_gathered_anew(name, hinge, monkeypatch):
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_marginals_are_consistent_even_without_repair(name, hinge):
     problem = CASES[name].problem(hinge=hinge)
-    with_gram = after_passes(problem, 5)
-    assert len(with_gram.node_gram) > 0
+    ascent = after_passes(problem, 30)
+    r, q, parent = ascent.q.r, ascent.q.dense_edges(), problem.design.batch.parent
+    child = np.flatnonzero(parent >= 0)
+    assert r.min() >= 0
+    assert q.min() >= 0
+    np.testing.assert_allclose(r.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(q[child].sum(axis=2), r[child], atol=1e-9)
+    np.testing.assert_allclose(q[child].sum(axis=1), r[parent[child]], atol=1e-9)
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_moments_followed_step_by_step_are_those_of_the_marginals(name, hinge):
+    ascent = after_passes(CASES[name].problem(hinge=hinge), 30)
+    followed = ascent.moments()
+    np.testing.assert_allclose(followed, ascent.recomputed_moments(), atol=1e-9)
+    assert not ascent.change.any()  # scratch is left clean
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "forbidden" in name])
+def test_the_adversary_never_plays_what_is_forbidden(name):
+    case = CASES[name]
+    problem = case.problem()
+    _, ascent = fitted(problem, tol=1e-4)
+    batch = problem.design.batch
+    tables = batch.edges_to_user(ascent.q.dense_edges())
+    for a, b in case.forbidden:
+        assert tables[:, a, b].max() == 0.0
+    assert np.isfinite(ascent.theta).all()
+
+
+# ---- consistent with itself
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+@pytest.mark.parametrize("n_passes", [0, 1, 7])
+def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
+    problem = CASES[name].problem(hinge=hinge)
+    ascent = after_passes(problem, n_passes)
+    gap = 0.0
+    for s, share in enumerate(problem.share):
+        looked = copy.copy(ascent)  # a visit reports before it moves; it moves copies
+        looked.q, looked.theta = copy.deepcopy(ascent.q), ascent.theta.copy()
+        looked.visit(np.array([s]))
+        gap += share * (looked.gap[s] + looked.given[s])
+    outer = ascent.gap_parts()[1]
+    step = ascent.q.r @ problem.cost.T * ascent.inv_mu
+    p = ascent.p0 if hinge else projected(ascent.p0 - step)
+    primal = problem.primal(ascent.theta, np.ascontiguousarray(p))
+    dual = problem.dual(ascent.moments() / problem.alpha, ascent.q.r)
+    assert primal - dual == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "one node" not in name])
+def test_products_of_features_change_nothing_but_the_speed(name, monkeypatch):
+    problem = CASES[name].problem()
+    fast = after_passes(problem, 5)
     monkeypatch.setattr(pairwise, "GRAM_LIMIT", 0)
-    without = after_passes(problem, 5)
-    assert len(without.node_gram) == 0
-    np.testing.assert_allclose(without.theta, with_gram.theta, rtol=1e-7, atol=1e-9)
+    plain = after_passes(problem, 5)
+    assert len(fast.node_gram) > 0
+    assert len(plain.node_gram) == 0
+    np.testing.assert_allclose(fast.theta, plain.theta, atol=1e-9)
+    np.testing.assert_allclose(fast.q.r, plain.q.r, atol=1e-9)
+    np.testing.assert_allclose(fast.gap, plain.gap, atol=1e-9)
 
 
-def test_equal_seeds_give_equal_weights_to_the_bit():
+@pytest.mark.parametrize("name", ["chains", "trees, asymmetric, weighted"])
+def test_sparse_features_are_trained_like_dense_ones(name):
+    case = CASES[name]
+    names = [f"f{j}" for j in range(case.graphs[0].node_features.shape[1])]
+    edge_names = [f"e{j}" for j in range(case.graphs[0].edge_features.shape[1])]
+    sparse = [
+        Graph(
+            [dict(zip(names, row, strict=True)) for row in graph.node_features.tolist()],
+            graph.edges,
+            [dict(zip(edge_names, row, strict=True)) for row in graph.edge_features.tolist()],
+        )
+        for graph in case.graphs
+    ]
+    options = {"loss": case.cost, "alpha": case.alpha, "tol": 1e-5, "random_state": 0}
+    one = AGM(**options).fit(case.graphs, case.y)
+    other = AGM(**options).fit(sparse, case.y)
+    assert one.objective_ == pytest.approx(other.objective_, rel=2e-5)
+
+
+def test_a_centre_given_is_a_warm_start():
     problem = CASES["trees"].problem()
-    fits = []
-    for _ in range(2):
-        progress = Progress(problem, 1e-2)
-        fit_pairwise(problem, progress, 500, np.random.default_rng(3))
-        fits.append(progress.theta)
-    np.testing.assert_array_equal(*fits)
+    cold, _ = fitted(problem, tol=1e-3)
+    progress = Progress(problem, 1e-3)
+    warm = PairwiseAscent(problem, centre=cold.theta)
+    pairwise.fit_pairwise(problem, progress, 3000, np.random.default_rng(0), warm)
+    assert progress.converged
+    assert progress.n_iter <= cold.n_iter
 
 
-@both
-def test_threads_certify_the_same_tolerance(hinge):
-    case = CASES["chains, asymmetric"]
-    objectives = []
-    for n_jobs in (1, 2):
-        problem = case.problem(hinge=hinge, n_jobs=n_jobs)
-        progress = Progress(problem, 1e-2)
-        fit_pairwise(problem, progress, 2000, np.random.default_rng(0))
-        assert progress.converged
-        objectives.append(progress.primal)
-    assert objectives[0] == pytest.approx(objectives[1], rel=1e-2)
+def test_lists_of_pairs_grow_when_they_are_full():
+    case = random_case(20, sizes=(4,) * 6, n_labels=5, n_edge_features=0, alpha=5.0)
+    problem = case.problem()
+    progress, ascent = fitted(problem, tol=1e-3)
+    assert progress.converged
+    assert ascent.q.count.max() > 8
 
 
-def test_symmetric_problems_have_symmetric_answers():
-    """Swapping the two labels everywhere negates what distinguishes them."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(6, 2))
+def test_equal_costs_leave_nothing_to_learn():
+    case = random_case(21, cost=np.full((3, 3), 2.0))
+    progress, _ = fitted(case.problem())
+    assert progress.converged
+    assert np.abs(progress.theta).max() < 1e-3
+
+
+# ---- the same every time
+
+
+def test_equal_seeds_give_equal_weights():
+    problem = CASES["trees"].problem()
+    one, other = fitted(problem, seed=3)[0], fitted(problem, seed=3)[0]
+    np.testing.assert_array_equal(one.theta, other.theta)
+    assert [record.primal for record in one.history] == [record.primal for record in other.history]
+
+
+def test_one_and_two_threads_certify_the_same_tolerance():
+    data = make_chains(n_samples=300, n_nodes=(10, 18), noise=2.0)  # enough nodes for two threads
+    models = [
+        AGM(alpha=0.1, tol=1e-3, random_state=0, n_jobs=n_jobs).fit(data.X, data.y)
+        for n_jobs in (1, 2)
+    ]
+    for model in models:
+        assert model.duality_gap_ <= 1e-3
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-3)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+# ---- symmetric
+
+
+def symmetric_fit(graphs, y, cost, alpha=0.5):
+    """(node weights (d, k), edge weights (d_e, k, k), how far they may be from the optimum)."""
     from training_cases import Case
 
-    from robustruct.graphs import Graph
-
-    graphs = [Graph.chain(rows[:3]), Graph.chain(-rows[:3])]
-    y = np.array([0, 1, 0])
-    case = Case(graphs, [y, 1 - y], 1.0 - np.eye(2), alpha=0.5)
+    case = Case(graphs, y, cost, alpha=alpha)
     problem = case.problem()
-    progress = Progress(problem, 1e-4)
-    fit_pairwise(problem, progress, 3000, np.random.default_rng(0))
-    scores = problem.scores(progress.theta).unary
-    np.testing.assert_allclose(scores[:3], scores[3:][:, ::-1], atol=0.02)
-
-
-def test_full_lists_of_pairs_grow():
-    case = CASES["trees, asymmetric, weighted"]
-    problem = case.problem()
-    ascent = PairwiseAscent(problem)
-    ascent.q.pair, ascent.q.mass = ascent.q.pair[:, :1].copy(), ascent.q.mass[:, :1].copy()
-    progress = Progress(problem, 1e-2)
-    fit_pairwise(problem, progress, 2000, np.random.default_rng(0), ascent)
-    assert ascent.q.pair.shape[1] > 1
+    progress, _ = fitted(problem, tol=1e-7)
     assert progress.converged
+    reach = np.sqrt(2 * (progress.primal - progress.dual) / alpha)
+    k = len(cost)
+    cut = problem.design.n_node_features * k
+    return progress.theta[:cut].reshape(-1, k), progress.theta[cut:].reshape(-1, k, k), reach
+
+
+def test_data_without_preference_for_a_label_give_weights_without_one():
+    base = random_case(30, sizes=(3, 4, 2), n_edge_features=1)
+    graphs = base.graphs * 3
+    y = [(labels + shift) % 3 for shift in range(3) for labels in base.y]
+    nodes, edges, reach = symmetric_fit(graphs, y, 1.0 - np.eye(3))
+    np.testing.assert_allclose(nodes, np.roll(nodes, 1, axis=1), atol=2 * reach)
+    np.testing.assert_allclose(edges, np.roll(edges, (1, 1), axis=(1, 2)), atol=2 * reach)
+    assert np.abs(edges).max() > 10 * reach  # and yet something was learnt
+
+
+def test_data_that_read_the_same_backwards_give_symmetric_transitions():
+    base = random_case(31, sizes=(3, 4, 2, 3), n_edge_features=0)
+    graphs = [*base.graphs, *(Graph(g.node_features[::-1], g.edges) for g in base.graphs)]
+    y = [*base.y, *(labels[::-1] for labels in base.y)]
+    _, edges, reach = symmetric_fit(graphs, y, base.cost)
+    np.testing.assert_allclose(edges, edges.transpose(0, 2, 1), atol=2 * reach)
+    assert np.abs(edges).max() > 10 * reach
+
+
+def test_turning_an_ordinal_scale_round_turns_the_weights_round():
+    base = random_case(32, sizes=(3, 4, 2, 3))
+    cost = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    nodes, edges, reach = symmetric_fit(base.graphs, base.y, cost)
+    turned, turned_edges, turned_reach = symmetric_fit(
+        base.graphs, [2 - labels for labels in base.y], cost
+    )
+    both = reach + turned_reach
+    np.testing.assert_allclose(turned, nodes[:, ::-1], atol=both)
+    np.testing.assert_allclose(turned_edges, edges[:, ::-1, ::-1], atol=both)

@@ -8,6 +8,7 @@ bounds of their own, so that a failure of the generic solver cannot pass as an a
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,9 @@ from scipy.special import logsumexp
 from robustruct.constraints import Constraints
 from robustruct.features import FeatureSpace
 from robustruct.graphs import Graph
+from robustruct.testing.oracles import full_game_value
+from robustruct.training.fit import Progress
+from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.problem import Problem
 
 
@@ -81,6 +85,7 @@ def random_case(
     tree: bool = False,
     cost: Any = None,
     weighted: bool = False,
+    forbidden: tuple[tuple[int, int], ...] = (),
     **options: Any,
 ) -> Case:
     """Random features with some signal. A tree has its edges in any order and direction."""
@@ -89,11 +94,13 @@ def random_case(
     means = rng.normal(size=(k, n_features))
     graphs, y = [], []
     for n in sizes:
-        labels = rng.integers(k, size=n)
         edges = [(i, int(rng.integers(i)) if tree else i - 1) for i in range(1, n)]
         edges = [pair if tree and rng.random() < 0.5 else pair[::-1] for pair in edges]
         if tree:
             edges = [edges[i] for i in rng.permutation(len(edges))]
+        labels = rng.integers(k, size=n)
+        while any((labels[i], labels[j]) in forbidden for i, j in edges):
+            labels = rng.integers(k, size=n)
         rows = means[labels] + 1.5 * rng.normal(size=(n, n_features))
         edge_rows = rng.normal(size=(len(edges), n_edge_features)) if n_edge_features else None
         graphs.append(Graph(rows, edges, edge_rows))
@@ -103,7 +110,7 @@ def random_case(
         options["node_weight"][0][0] = 0.0
         options["sample_weight"] = rng.uniform(0.5, 2.0, len(sizes))
     matrix = 1.0 - np.eye(k) if cost is None else np.asarray(cost, float)
-    return Case(graphs, y, matrix, **options)
+    return Case(graphs, y, matrix, forbidden=forbidden, **options)
 
 
 ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
@@ -124,17 +131,29 @@ CASES = {
     "two labels": random_case(
         7, sizes=(5, 4, 1, 5), n_labels=2, tree=True, cost=[[0.0, 4.0], [1.0, 0.0]], weighted=True
     ),
+    "chains, forbidden": random_case(
+        9, sizes=(4, 3, 3, 2, 4), forbidden=((0, 1), (2, 2)), weighted=True, alpha=0.2
+    ),
+    "trees, forbidden, asymmetric": random_case(
+        10, sizes=(4, 4, 3), tree=True, forbidden=((1, 0),), cost=ASYMMETRIC, n_edge_features=0
+    ),
     "four labels, one node": random_case(8, sizes=(1,) * 8, n_labels=4, n_edge_features=0),
 }
+
+
+def with_constant(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Node and edge features, each with a last column of ones."""
+    rows = np.hstack([graph.node_features, np.ones((graph.n_nodes, 1))])
+    edge_rows = np.ones((graph.n_edges, 1))
+    if graph.edge_features is not None:
+        edge_rows = np.hstack([graph.edge_features, edge_rows])
+    return rows, edge_rows
 
 
 def sample_features(graph: Graph, y: np.ndarray, n_labels: int) -> np.ndarray:
     """Φ(y): node features and a bias by label, edge features and a constant by pair of labels."""
     k = n_labels
-    rows = np.hstack([graph.node_features, np.ones((graph.n_nodes, 1))])
-    edge_rows = np.ones((graph.n_edges, 1))
-    if graph.edge_features is not None:
-        edge_rows = np.hstack([graph.edge_features, edge_rows])
+    rows, edge_rows = with_constant(graph)
     nodes = np.zeros((rows.shape[1], k))
     edges = np.zeros((edge_rows.shape[1], k, k))
     for i, label in enumerate(y):
@@ -142,6 +161,27 @@ def sample_features(graph: Graph, y: np.ndarray, n_labels: int) -> np.ndarray:
     for e, (i, j) in enumerate(graph.edges):
         edges[:, y[i], y[j]] += edge_rows[e]
     return np.concatenate([nodes.ravel(), edges.ravel()])
+
+
+@cache
+def enumerated(name: str) -> Enumerated:
+    return Enumerated(CASES[name])
+
+
+@cache
+def optimum(name: str, hinge: bool) -> tuple[float, float, np.ndarray]:
+    """(lower, upper, θ) of a case; the bounds agree, or the test that asks may not trust them."""
+    lower, upper, theta = enumerated(name).optimum(hinge=hinge)
+    assert lower <= upper <= lower + 1e-7 * upper
+    return lower, upper, theta
+
+
+def fitted(
+    problem: Problem, *, tol: float = 1e-6, seed: int = 0, max_iter: int = 3000
+) -> tuple[Progress, PairwiseAscent]:
+    """A fit by pairwise ascent."""
+    progress = Progress(problem, tol)
+    return progress, fit_pairwise(problem, progress, max_iter, np.random.default_rng(seed))
 
 
 class Enumerated:
@@ -161,6 +201,7 @@ class Enumerated:
             self.features.append(np.array([sample_features(graph, y, k) for y in allowed]))
             self.truth.append(sample_features(graph, labels, k))
         self.n_weights = len(self.truth[0])
+        self.n_node_weights = with_constant(case.graphs[0])[0].shape[1] * k
 
     def costs(self, s: int, p: np.ndarray) -> np.ndarray:
         """Σ_i w_i p_i' L[:, y_i] of every labelling of sample s, for a predictor p (n, k)."""
@@ -175,6 +216,18 @@ class Enumerated:
 
     # ---- bounds by definition
 
+    def marginals(self, s: int, mixture: np.ndarray) -> np.ndarray:
+        """(n, k) node marginals of a mixture of the labellings of sample s."""
+        hits = self.labellings[s][:, :, None] == np.arange(self.case.n_labels)
+        return (mixture[:, None, None] * hits).sum(axis=0)
+
+    def moments(self, mixtures: list[np.ndarray]) -> np.ndarray:
+        """Σ_s share_s (Φ_s(y_s) − Φ_s(mixture))."""
+        return sum(
+            share * (self.truth[s] - mixtures[s] @ self.features[s])
+            for s, share in enumerate(self.case.share)
+        )
+
     def primal(self, theta: np.ndarray, p: list[np.ndarray] | None) -> float:
         """The objective at θ, with the predictor p or (None) the hinge loss of an SVM."""
         total = 0.5 * self.case.alpha * float(theta @ theta)
@@ -187,16 +240,29 @@ class Enumerated:
     def dual(self, mixtures: list[np.ndarray], hinge: bool) -> float:
         """What mixtures of labellings, one per sample, prove from below."""
         case, gain = self.case, 0.0
-        moments = np.zeros(self.n_weights)
         for s, (share, mixture) in enumerate(zip(case.share, mixtures, strict=True)):
-            moments += share * (self.truth[s] - mixture @ self.features[s])
             if hinge:
                 gain += share * float(mixture @ self.hinge_costs(s))
             else:
-                y, k = self.labellings[s], case.n_labels
-                r = (mixture[:, None, None] * (y[:, :, None] == np.arange(k))).sum(axis=0)
+                r = self.marginals(s, mixture)
                 gain += share * float(case.weights[s] @ (r @ case.cost.T).min(axis=1))
+        moments = self.moments(mixtures)
         return gain - float(moments @ moments) / (2 * case.alpha)
+
+    def objective(self, theta: np.ndarray) -> float:
+        """The AGM's objective at θ, each game solved as a linear program over both players."""
+        case, k = self.case, self.case.n_labels
+        total = 0.5 * case.alpha * float(theta @ theta)
+        cut = self.n_node_weights
+        for s, graph in enumerate(case.graphs):
+            rows, edge_rows = with_constant(graph)
+            unary = rows @ theta[:cut].reshape(-1, k)
+            pairwise = np.einsum("el,lab->eab", edge_rows, theta[cut:].reshape(-1, k, k))
+            for a, b in case.forbidden:
+                pairwise[:, a, b] = -np.inf
+            value = full_game_value(unary, graph.edges, pairwise, case.cost, case.weights[s])
+            total += case.share[s] * (value - float(self.truth[s] @ theta))
+        return total
 
     # ---- optima by generic solvers
 
@@ -235,10 +301,12 @@ class Enumerated:
         )
         theta, p = x[:d], None
         if not hinge:
-            parts = np.split(np.maximum(x[starts[0] :], 0.0), starts[1:-1] - starts[0])
-            p = [part.reshape(-1, k) / part.reshape(-1, k).sum(axis=1, keepdims=True) for part in parts]
+            rows_of_p = np.maximum(x[starts[0] :], 0.0).reshape(-1, k)
+            rows_of_p /= rows_of_p.sum(axis=1, keepdims=True)
+            p = np.split(rows_of_p, np.cumsum([len(labels) for labels in case.y])[:-1])
         mixtures = []
-        for weights in np.split(np.maximum(multipliers[:n_cuts], 0.0), np.cumsum([len(b) for b in rows])[:-1]):
+        ends = np.cumsum([len(block) for block in rows])
+        for weights in np.split(np.maximum(multipliers[:n_cuts], 0.0), ends[:-1]):
             mixtures.append(weights / weights.sum())
         return self.dual(mixtures, hinge), self.primal(theta, p), theta
 

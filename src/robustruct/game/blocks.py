@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.graphs import Batch
-from robustruct.kernels.pairwise import dense_pairs, repair_pairs, sparse_pairs, truth_pairs
+from robustruct.kernels.pairs import dense_pairs, repair_pairs, sparse_pairs, truth_pairs
 
 
 class Blocks:

@@ -1,7 +1,7 @@
 """The game with nothing but a MAP oracle: training's pairwise steps, with the weights held still.
 
-Each node is its own feature and each table its own edge feature, so that θ is the scores themselves;
-with a learning rate of 0 they never move, and what is left is the ascent on one sample's q.
+Each node is its own feature and each table its own edge feature, so that θ is the scores
+themselves; with a learning rate of 0 they never move, and what is left is the ascent on q.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling
-from robustruct.kernels.pairwise import move_centres, pairwise_visits
+from robustruct.kernels.pairwise import pairwise_visits
+from robustruct.kernels.predictor import move_centres
 
 
 @dataclass(frozen=True)
 class Pairwise(GameSolver):
-    """Needs only max-product; a gap of 1e-2 is cheap at any number of labels, 1e-4 takes patience."""
+    """Needs only max-product; a gap of 1e-2 is cheap for any k, 1e-4 takes patience."""
 
     max_iter: int = 5000
     """Most rounds; a round is up to ``inner`` steps and a move of the predictor's centre."""

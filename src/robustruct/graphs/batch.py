@@ -141,7 +141,7 @@ class Batch:
         return out
 
     def edges_to_user(self, values: np.ndarray) -> np.ndarray:
-        """(N, k, k) values [child, parent] as (M, k, k) [first label, second label] in user order."""
+        """(N, k, k) values [child, parent] as (M, k, k) [first, second label] in user order."""
         out = values[self.child_of_edge]
         turned = self.flipped[self.child_of_edge]
         out[turned] = out[turned].transpose(0, 2, 1)
@@ -170,7 +170,7 @@ def _rooted(sample: int, n_nodes: int, edges: np.ndarray | None) -> tuple[np.nda
     flipped = np.empty(n_nodes, np.bool_)
     if not root_forest(n_nodes, edges, order, parent, edge_of, flipped):
         raise IncompatibleError(
-            f"sample {sample}: its graph ({n_nodes} nodes, {len(edges)} edges) has a cycle; chains, "
-            "trees and forests are supported. Remove edges until none closes a cycle."
+            f"sample {sample}: its graph ({n_nodes} nodes, {len(edges)} edges) has a cycle; "
+            "chains, trees and forests are supported. Remove edges until none closes a cycle."
         )
     return order, parent, edge_of, flipped

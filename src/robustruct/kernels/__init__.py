@@ -2,7 +2,7 @@
 
 Conventions shared by all kernels (see graphs/batch.py for where the arrays come from):
 
-offsets (S+1,) intp   sample s owns nodes offsets[s] .. offsets[s+1]-1; kernels work on a range of samples
+offsets (S+1,) intp   sample s owns nodes offsets[s] .. offsets[s+1]-1; kernels work on ranges of s
 parent (N,) intp      flat index of the parent, always larger than the node's own, or -1 at a root
 unary (N, k)          score of each label of each node
 tables (T, k, k)      pairwise scores, indexed [label of the child, label of the parent]

@@ -1,4 +1,4 @@
-"""Primal-dual interior point on a game, with the structure of its tree: Mehrotra's steps, bounds."""
+"""Primal-dual interior point on a game and its tree: Mehrotra's steps, and bounds."""
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def interior_point(
     star = np.empty(len(unary), np.intp)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        tree, labels, scalar, vec, mat = state
+        tree, labels, scalar, _, mat = state
         pairs = reduce_game(
             lo, hi, parent, unary, tables, table_of, weight, spread, scratch[0], scratch[1], star,
             tree, labels, scalar, mat,

@@ -77,7 +77,8 @@ def k_best(lo, hi, parent, unary, tables, table_of, size, labels, values):
         above = parent[lo + i]
         if above < 0:
             _merge_labels(
-                lists[i], tables[0], 0, False, message, message_label[i, 0], message_rank[i, 0], pointer
+                lists[i], tables[0], 0, False, message, message_label[i, 0], message_rank[i, 0],
+                pointer,
             )  # fmt: skip
             _merge_sums(total, message, merged, sum_left[i, 0], sum_right[i, 0], pointer)
             total[:] = merged

@@ -7,7 +7,7 @@ from robustruct.kernels._jit import kernel
 
 @kernel
 def max_product_up(lo, hi, parent, unary, tables, table_of, best):
-    """Fill best[i, b]: score of the best labelling of i's subtree with label b at i, for lo <= i < hi.
+    """Fill best[i, b], lo <= i < hi: score of the best labelling of i's subtree with label b at i.
 
     best (N, k), out. The maximum is taken over the child's label with the parent's label running
     innermost, so the loop is contiguous and needs no arg-max; max_product_down recovers it.
@@ -40,7 +40,7 @@ def max_product_up(lo, hi, parent, unary, tables, table_of, best):
 
 @kernel
 def max_product_down(lo, hi, parent, tables, table_of, best, labels):
-    """Read the best labelling off ``best`` into labels (N,) intp; return its score. Ties: smallest."""
+    """Read the best labelling off ``best`` into labels (N,) intp; return its score."""
     k = best.shape[1]
     total = 0.0
     for i in range(hi - 1, lo - 1, -1):

@@ -1,8 +1,8 @@
 """Saddle-point mirror-prox on games: entropic steps, the adversary's by sum-product.
 
 The predictor moves by exponentiated gradients on each node. The adversary is the distribution over
-labellings with scores θ, and its gradient step adds to θ; all it ever adds to the pairwise part is a
-multiple of the game's own tables, so θ is a unary part and one number.
+labellings with scores θ, and its gradient step adds to θ; all it ever adds to the pairwise part is
+a multiple of the game's own tables, so θ is a unary part and one number.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def mirror_prox(
     first, last, offsets, parent, unary, tables, table_of, cost, weight,
     allowed, max_iter, check_every, start_p, p, r, q, n_iter, exhausted,
 ):  # fmt: skip
-    """Play samples first .. last-1 until the average strategies have a gap of at most ``allowed`` (S,).
+    """Play samples first .. last-1 until the averaged strategies' gap is at most ``allowed`` (S,).
 
     start_p (N, k) the predictor to start from; p, r (N, k) and q (N, k, k), out.
     """
@@ -29,107 +29,111 @@ def mirror_prox(
     # Tables are scaled sample by sample: local_of numbers the tables of a sample from 0.
     local_of, number = np.zeros_like(table_of), np.full(len(tables), -1)
     used = np.empty(largest, np.intp)
-    scaled, exp_scaled = np.empty((largest, k, k)), np.empty((largest, k, k))
-    top = np.empty(largest)
-    work = np.empty((4, largest, k))
-    theta, trial, log_p = np.empty_like(unary), np.empty_like(unary), np.empty_like(unary)
-    p_now, p_mid, p_new = np.empty_like(unary), np.empty_like(unary), np.empty_like(unary)
-    r_now, r_mid, r_new = np.empty_like(unary), np.empty_like(unary), np.empty_like(unary)
-    q_mid, q_sum = np.empty((largest, k, k)), np.empty((largest, k, k))
-    p_sum, r_sum = np.empty((largest, k)), np.empty((largest, k))
-    spread = cost.max() - cost.min()
+    # θ, its trial, log p; p now, half-way and new; r now, half-way and new
+    rows = [np.empty_like(unary) for _ in range(9)]
+    sums = (np.empty((largest, k)), np.empty((largest, k)), np.empty((largest, k, k)))
+    room = (
+        np.empty((largest, k, k)), np.empty((largest, k, k)), np.empty(largest),
+        np.empty((4, largest, k)), np.empty((largest, k, k)),
+    )  # fmt: skip
+    game = (offsets, parent, unary, tables, table_of, cost, weight)
     value = np.empty(len(offsets) - 1)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
         n_tables = number_tables(lo, hi, parent, table_of, number, local_of, used)
-        for i in range(lo, hi):
-            total = 0.0
-            for a in range(k):
-                p_now[i, a] = max(start_p[i, a], 0.0) + 1e-3
-                total += p_now[i, a]
-            for a in range(k):
-                p_now[i, a] /= total
-                log_p[i, a] = np.log(p_now[i, a])
-                theta[i, a] = 0.0 if unary[i, a] > -np.inf else -np.inf
-        p_sum[: hi - lo], r_sum[: hi - lo], q_sum[: hi - lo] = 0.0, 0.0, 0.0
-        multiple, mass = 0.0, 0.0
-        unit = spread * weight[lo:hi].max()
-        step = 1.0 / unit if unit > 0.0 else 1.0
-        scale_tables(n_tables, used, tables, multiple, scaled, exp_scaled, top)
-        log_now, _ = marginals(
-            lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r_now, q_mid, unary, tables, table_of
+        begin(lo, hi, unary, start_p, rows[0], rows[2], rows[3])
+        n_iter[s], exhausted[s] = play_game(
+            s, lo, hi, allowed[s], max_iter, check_every, game, n_tables, used, local_of, rows, sums,
+            room, value, p, r, q,
         )  # fmt: skip
-        n_iter[s] = 0
-        exhausted[s] = True
-        next_check = check_every
-        while n_iter[s] < max_iter:
-            n_iter[s] += 1
-            # Half a step: the predictor against r, the adversary against p.
-            step_predictor(lo, hi, step, cost, weight, log_p, r_now, p_mid)
-            step_adversary(lo, hi, step, unary, cost, weight, theta, p_now, trial)
-            scale_tables(n_tables, used, tables, multiple + step, scaled, exp_scaled, top)
-            log_mid, score = marginals(
-                lo, hi, parent, trial, scaled, local_of, exp_scaled, top, work, r_mid, q_mid, unary, tables, table_of
+
+
+@kernel
+def begin(lo, hi, unary, start_p, theta, log_p, p):
+    """θ = 0, or -inf where a label is forbidden; p as given but nowhere 0."""
+    k = unary.shape[1]
+    for i in range(lo, hi):
+        total = 0.0
+        for a in range(k):
+            p[i, a] = max(start_p[i, a], 0.0) + 1e-3
+            total += p[i, a]
+        for a in range(k):
+            p[i, a] /= total
+            log_p[i, a] = np.log(p[i, a])
+            theta[i, a] = 0.0 if unary[i, a] > -np.inf else -np.inf
+
+
+@kernel
+def play_game(
+    s, lo, hi, allowed, max_iter, check_every, game, n_tables, used, local_of, rows, sums, room,
+    value, p, r, q,
+):  # fmt: skip
+    """Iterations spent on one game, and whether they ran out."""
+    offsets, parent, unary, tables, table_of, cost, weight = game
+    theta, trial, log_p, p_now, p_mid, p_new, r_now, r_mid, r_new = (
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
+    )  # fmt: skip
+    p_sum, r_sum, q_sum = sums
+    scaled, exp_scaled, top, work, q_mid = room
+    p_sum[: hi - lo], r_sum[: hi - lo], q_sum[: hi - lo] = 0.0, 0.0, 0.0
+    spread = (cost.max() - cost.min()) * weight[lo:hi].max()
+    step = 1.0 / spread if spread > 0.0 else 1.0
+    mass, log_now = 0.0, 0.0
+    n_iter = 0
+    next_check = check_every
+    while n_iter < max_iter:
+        # First the marginals of the start; then, in turn, half a step and the whole step from the
+        # same point against the strategies half-way.
+        for part in range(0 if mass == 0.0 else 1, 3):
+            if part == 1:
+                step_predictor(lo, hi, step, cost, weight, log_p, r_now, p_mid)
+                step_adversary(lo, hi, step, unary, cost, weight, theta, p_now, trial)
+            elif part == 2:
+                step_predictor(lo, hi, step, cost, weight, log_p, r_mid, p_new)
+                step_adversary(lo, hi, step, unary, cost, weight, theta, p_mid, trial)
+            if part < 2:
+                multiple = mass if part == 0 else mass + step
+                scale_tables(n_tables, used, tables, multiple, scaled, exp_scaled, top)
+            log_z, score = marginals(
+                lo, hi, parent, theta if part == 0 else trial, scaled, local_of, exp_scaled, top, work,
+                rows[6 + part], q_mid, part == 1, unary, tables, table_of,
             )  # fmt: skip
-            moved = log_now - log_mid + step * (score + payoff(lo, hi, cost, weight, p_now, r_mid))
-            moved += divergence(lo, hi, p_mid, p_now)
-            # The whole step, from the same point, against the strategies half-way.
-            step_predictor(lo, hi, step, cost, weight, log_p, r_mid, p_new)
-            step_adversary(lo, hi, step, unary, cost, weight, theta, p_mid, trial)
-            log_new, _ = marginals(
-                lo, hi, parent, trial, scaled, local_of, exp_scaled, top, work, r_new, q_sum[:0], unary, tables, table_of
-            )  # fmt: skip
-            turned = payoff(lo, hi, cost, weight, p_mid, r_new) - payoff(
-                lo, hi, cost, weight, p_now, r_new
+            if part == 0:
+                log_now = log_z
+            elif part == 1:
+                log_mid = log_z
+                moved = log_now - log_mid + divergence(lo, hi, p_mid, p_now)
+                moved += step * (score + payoff(lo, hi, cost, weight, p_now, r_mid))
+            else:
+                log_new = log_z
+        n_iter += 1
+        turned = payoff(lo, hi, cost, weight, p_mid, r_new)
+        turned -= payoff(lo, hi, cost, weight, p_now, r_new)
+        moved += log_mid - log_new + step * turned + divergence(lo, hi, p_new, p_mid)
+        twisted = twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new)
+        if step * twisted > moved + 1e-12:
+            step *= 0.5
+            continue
+        accept(lo, hi, step, rows, q_mid, sums)
+        log_now = log_new
+        mass += step
+        step *= 1.2
+        if n_iter >= next_check or n_iter >= max_iter:
+            next_check = n_iter + max(check_every, n_iter // 10)
+            average(lo, hi, mass, sums, p, r, q)
+            augmented_unary(lo, hi, unary, cost, weight, p, p_mid)
+            max_product_up(lo, hi, parent, p_mid, tables, table_of, r_mid)
+            upper = 0.0
+            for i in range(lo, hi):
+                if parent[i] < 0:
+                    upper += r_mid[i].max()
+            game_lower(
+                s, s + 1, offsets, parent, unary, tables, table_of, cost, weight, r, q, value
             )
-            moved += log_mid - log_new + step * turned + divergence(lo, hi, p_new, p_mid)
-            if (
-                step * twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new)
-                > moved + 1e-12
-            ):
-                step *= 0.5
-                continue
-            accept(
-                lo,
-                hi,
-                step,
-                p_mid,
-                r_mid,
-                q_mid,
-                p_new,
-                r_new,
-                trial,
-                p_sum,
-                r_sum,
-                q_sum,
-                p_now,
-                r_now,
-                theta,
-                log_p,
-            )
-            multiple += step
-            mass += step
-            log_now = log_new
-            step *= 1.2
-            if n_iter[s] >= next_check or n_iter[s] >= max_iter:
-                next_check = n_iter[s] + max(check_every, n_iter[s] // 10)
-                average(lo, hi, mass, p_sum, r_sum, q_sum, p, r, q)
-                augmented_unary(lo, hi, unary, cost, weight, p, p_mid)
-                max_product_up(lo, hi, parent, p_mid, tables, table_of, r_mid)
-                upper = 0.0
-                for i in range(lo, hi):
-                    if parent[i] < 0:
-                        upper += r_mid[i].max()
-                game_lower(
-                    s, s + 1, offsets, parent, unary, tables, table_of, cost, weight, r, q, value
-                )
-                if upper - value[s] <= allowed[s]:
-                    exhausted[s] = False
-                    break
-        if mass == 0.0:
-            p[lo:hi], r[lo:hi], q[lo:hi] = p_now[lo:hi], r_now[lo:hi], 0.0
-        elif exhausted[s]:
-            average(lo, hi, mass, p_sum, r_sum, q_sum, p, r, q)
+            if upper - value[s] <= allowed:
+                return n_iter, False
+    average(lo, hi, mass, sums, p, r, q)
+    return n_iter, True
 
 
 @kernel
@@ -151,7 +155,7 @@ def number_tables(lo, hi, parent, table_of, number, local_of, used):
 
 @kernel
 def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
-    """multiple times each table, -inf kept; their exponentials relative to their largest entries."""
+    """multiple times each table, -inf kept; their exponentials relative to the largest entry."""
     k = tables.shape[1]
     for m in range(n):
         t = used[m]
@@ -169,11 +173,11 @@ def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
 
 @kernel
 def marginals(
-    lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, unary, tables, table_of
-):
-    """Node marginals r of the scores θ, edge marginals q (n, k, k) unless of length 0.
+    lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, keep, unary, tables, table_of
+):  # fmt: skip
+    """Node marginals r (N, k) of the scores θ and, if ``keep``, edge marginals q (n, k, k).
 
-    Returns the log-partition and, with q, the expected score <ψ, q>.
+    Returns the log-partition and, if ``keep``, the expected score <ψ, q>.
     """
     k = theta.shape[1]
     inside, share, total, message = work[0], work[1], work[2], work[3]
@@ -193,17 +197,21 @@ def marginals(
                 r[i, b] = share[node, b] / mass
         else:
             m = local_of[i]
-            out = q[node] if len(q) else joint
             edge_marginal(
-                r[parent[i]], inside[node], share[node], total[node], message[node], scaled[m], exp_scaled[m], out
+                r[parent[i]], inside[node], share[node], total[node], message[node],
+                scaled[m], exp_scaled[m], joint,
             )  # fmt: skip
             for b in range(k):
                 mass = 0.0
                 for a in range(k):
-                    mass += out[b, a]
-                    if len(q) and out[b, a] > 0.0:
-                        score += out[b, a] * tables[table_of[i], b, a]
+                    mass += joint[b, a]
                 r[i, b] = mass
+            if keep:
+                for b in range(k):
+                    for a in range(k):
+                        q[node, b, a] = joint[b, a]
+                        if joint[b, a] > 0.0:
+                            score += joint[b, a] * tables[table_of[i], b, a]
         for b in range(k):
             if r[i, b] > 0.0:
                 score += r[i, b] * unary[i, b]
@@ -281,18 +289,18 @@ def twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new):
             for b in range(k):
                 first += cost[a, b] * (r_mid[i, b] - r_now[i, b])
                 second += cost[a, b] * (r_mid[i, b] - r_new[i, b])
-            total += weight[i] * (
-                (p_mid[i, a] - p_new[i, a]) * first - (p_mid[i, a] - p_now[i, a]) * second
-            )
+            change = (p_mid[i, a] - p_new[i, a]) * first - (p_mid[i, a] - p_now[i, a]) * second
+            total += weight[i] * change
     return total
 
 
 @kernel
-def accept(
-    lo, hi, step, p_mid, r_mid, q_mid, p_new, r_new, trial,
-    p_sum, r_sum, q_sum, p_now, r_now, theta, log_p,
-):  # fmt: skip
+def accept(lo, hi, step, rows, q_mid, sums):
     """Add the strategies half-way to the sums and move to the new point."""
+    theta, trial, log_p, p_now, p_mid, p_new, r_now, r_mid, r_new = (
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
+    )  # fmt: skip
+    p_sum, r_sum, q_sum = sums
     k = p_mid.shape[1]
     for i in range(lo, hi):
         for a in range(k):
@@ -307,11 +315,14 @@ def accept(
 
 
 @kernel
-def average(lo, hi, mass, p_sum, r_sum, q_sum, p, r, q):
+def average(lo, hi, mass, sums, p, r, q):
+    """The strategies half-way, averaged by step; those of the start if no step was accepted."""
+    p_sum, r_sum, q_sum = sums
     k = p.shape[1]
+    scale = 1.0 / mass if mass > 0.0 else 0.0
     for i in range(lo, hi):
         for a in range(k):
-            p[i, a] = p_sum[i - lo, a] / mass
-            r[i, a] = r_sum[i - lo, a] / mass
+            p[i, a] = p_sum[i - lo, a] * scale
+            r[i, a] = r_sum[i - lo, a] * scale
             for b in range(k):
-                q[i, a, b] = q_sum[i - lo, a, b] / mass
+                q[i, a, b] = q_sum[i - lo, a, b] * scale

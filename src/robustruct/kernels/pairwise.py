@@ -4,8 +4,8 @@ For a sample with adversary marginals (r, q) a visit takes y, the best labelling
 and w, its worst labelling inside the support of q, and moves mass from w to y. Where y and w agree
 nothing moves, so the nodes where they differ fall into connected components, and each component
 takes its own step (marginals stay consistent, as only the component's nodes and edges change). The
-predictor is kept close to a centre p0 (method of multipliers): p = Proj(p0 - L r / mu). With 1/mu = 0
-the predictor stays at p0; with p0 at the truth that is a structured SVM.
+predictor is kept close to a centre p0 (method of multipliers): p = Proj(p0 - L r / mu). With
+1/mu = 0 the predictor stays at p0; with p0 at the truth that is a structured SVM.
 
 Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
 
@@ -15,7 +15,7 @@ table_row, table_turn  (T,) row of f behind a table, and 1 where the table is it
 node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf; kind 0 masks nothing
 pair_mask (2, k, k)    0 or -inf, [child, parent], by table_turn
 rate (S,)              weight of the sample in the objective divided by alpha
-pair, mass, count      (N, slots) sparse edge marginals: codes b * k + a and their mass; (N,) entries
+pair, mass, count      sparse edge marginals, see kernels/pairs.py
 gram_*                 products of a sample's feature rows, so that a step can update its scores
 """
 
@@ -23,57 +23,14 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.max_product import max_product_down, max_product_up
-
-DUST = 1e-12  # smaller masses are removed from the support
-
-
-@kernel
-def project_simplex(v, out):
-    """Euclidean projection of v onto the simplex, by Newton on the threshold from below."""
-    top = v[0]
-    for a in range(1, len(v)):
-        top = v[a] if v[a] > top else top
-    threshold = top - 1.0
-    for _ in range(len(v) + 1):
-        excess = -1.0
-        above = 0
-        for a in range(len(v)):
-            if v[a] > threshold:
-                excess += v[a] - threshold
-                above += 1
-        if excess <= 1e-15 * above:
-            break
-        threshold += excess / above
-    for a in range(len(v)):
-        out[a] = v[a] - threshold if v[a] > threshold else 0.0
-
-
-@kernel
-def predictor(p0, r, cost_t, inv_mu, scratch, out):
-    """out = Proj(p0 - L r / mu) for one node; cost_t is L transposed."""
-    k = len(p0)
-    for a in range(k):
-        scratch[a] = p0[a]
-    for b in range(k):
-        share = r[b] * inv_mu
-        if share != 0.0:
-            for a in range(k):
-                scratch[a] -= share * cost_t[b, a]
-    project_simplex(scratch, out)
-
-
-@kernel
-def move_centres(lo, hi, p0, r, cost_t, inv_mu):
-    """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1."""
-    scratch = np.empty(p0.shape[1])
-    for i in range(lo, hi):
-        predictor(p0[i], r[i], cost_t, inv_mu, scratch, p0[i])
+from robustruct.kernels.pairs import DUST
+from robustruct.kernels.predictor import predictor
 
 
 @kernel
 def _gather(
-    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
-    table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
+    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+    theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
     unary, tables, slot, slot_turn,
 ):  # fmt: skip
     """Scores of one sample under theta: unary (n, k), and its distinct tables with slot (n,)
@@ -122,67 +79,6 @@ def _gather(
 
 
 @kernel
-def gram_sizes(offsets, parent, table_of, n_tables, node_start, table_start):
-    """Where each sample's Gram matrices of nodes and of distinct tables begin; outputs (S+1,)."""
-    seen = np.full(n_tables, -1, np.intp)
-    node_start[0] = 0
-    table_start[0] = 0
-    for s in range(len(offsets) - 1):
-        distinct = 0
-        for i in range(offsets[s], offsets[s + 1]):
-            if parent[i] >= 0 and seen[table_of[i]] != s:
-                seen[table_of[i]] = s
-                distinct += 1
-        node_start[s + 1] = node_start[s] + (offsets[s + 1] - offsets[s]) ** 2
-        table_start[s + 1] = table_start[s] + distinct**2
-
-
-@kernel
-def _gram(rows, n, indptr, indices, data, spread_out, out):
-    """out[i * n + j] = <row i, row j>; spread_out is scratch as wide as a row, zero before and after."""
-    for i in range(n):
-        for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            spread_out[indices[at]] = data[at]
-        for j in range(i + 1):
-            total = 0.0
-            for at in range(indptr[rows[j]], indptr[rows[j] + 1]):
-                total += data[at] * spread_out[indices[at]]
-            out[i * n + j] = total
-            out[j * n + i] = total
-        for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            spread_out[indices[at]] = 0.0
-
-
-@kernel
-def gram_matrices(
-    offsets, parent, table_of, table_row, x_indptr, x_indices, x_data, n_node_features,
-    f_indptr, f_indices, f_data, n_edge_features, node_start, table_start, node_gram, table_gram,
-):  # fmt: skip
-    """Fill node_gram and table_gram; distinct tables in the order in which _gather meets them."""
-    seen = np.full(len(table_row), -1, np.intp)
-    node_scratch = np.zeros(n_node_features)
-    edge_scratch = np.zeros(n_edge_features)
-    longest = 0
-    for s in range(len(offsets) - 1):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    rows = np.empty(longest, np.intp)
-    for s in range(len(offsets) - 1):
-        lo, hi = offsets[s], offsets[s + 1]
-        for i in range(lo, hi):
-            rows[i - lo] = i
-        _gram(rows, hi - lo, x_indptr, x_indices, x_data, node_scratch, node_gram[node_start[s] :])
-        distinct = 0
-        for i in range(lo, hi):
-            if parent[i] >= 0 and seen[table_of[i]] != s:
-                seen[table_of[i]] = s
-                rows[distinct] = table_row[table_of[i]]
-                distinct += 1
-        _gram(
-            rows, distinct, f_indptr, f_indices, f_data, edge_scratch, table_gram[table_start[s] :]
-        )
-
-
-@kernel
 def _update_scores(
     lo, n, begin, end, items, up, y, w, component, owner, table_of, table_turn, slot, slot_turn,
     node_gram, node_at, table_gram, table_at, n_tables, step, unary, augmented, tables,
@@ -213,7 +109,7 @@ def _update_scores(
 
 @kernel
 def _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented):
-    """augmented = unary + w L'p with p the predictor; return Σ w (p'Lr - min L r), what p gives away."""
+    """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r)."""
     k = unary.shape[1]
     given = 0.0
     for i in range(lo, hi):
@@ -373,7 +269,8 @@ def _codes(y_child, y_parent, w_child, w_parent, turn, k):
 @kernel
 def _lay_out(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data, theta_node,
-    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, change_node, change_edge,
+    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
+    change_node, change_edge,
 ):  # fmt: skip
     """Φ(y) - Φ(w) of a component into change_*; return (<theta, change>, |change|²)."""
     k = theta_node.shape[1]
@@ -408,7 +305,8 @@ def _lay_out(
 @kernel
 def _apply(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
-    f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, change_node, change_edge, step,
+    f_indptr, f_indices, theta_edge, table_of, table_row, table_turn,
+    change_node, change_edge, step,
 ):  # fmt: skip
     """theta -= step * change, and change <- 0."""
     k = theta_node.shape[1]
@@ -474,8 +372,9 @@ def pairwise_visits(
 
     ``inner`` steps a visit at most. gap (S,): how far (r, q) was from the best answer to the
     predictor when the visit began; given (S,): what the predictor itself gave away. Their sum is
-    the sample's share of the duality gap at that moment. change_* are scratch of theta's shape, zero
-    before and after. Without Gram matrices (node_gram of length 0) every step gathers the scores anew.
+    the sample's share of the duality gap at that moment. change_* are scratch of theta's shape,
+    zero before and after. Without Gram matrices (node_gram of length 0) every step gathers the
+    scores anew.
     """
     k = theta_node.shape[1]
     has_gram = len(node_gram) > 0
@@ -515,8 +414,9 @@ def pairwise_visits(
         for m in range(inner):
             if m == 0 or not has_gram:
                 n_tables = _gather(
-                    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
-                    theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
+                    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices,
+                    f_data, theta_edge, table_of, table_row, table_turn, node_kind, unary_mask,
+                    pair_mask,
                     slot_of_table, unary, tables, slot, slot_turn,
                 )  # fmt: skip
             lost = _augment(
@@ -548,14 +448,15 @@ def pairwise_visits(
             for c in range(_components(n, up, y_labels, w_labels, component, owner, start, items)):
                 begin, end = start[c], start[c + 1]
                 most = _mass_to_move(
-                    lo, begin, end, items, up, y_labels, w_labels, component, owner, r, pair, mass, count
+                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
+                    r, pair, mass, count,
                 )  # fmt: skip
                 if most <= 0.0:
                     continue
                 gain, norm = _lay_out(
                     lo, begin, end, items, up, y_labels, w_labels, component, owner,
-                    x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
-                    table_of, table_row, table_turn, change_node, change_edge,
+                    x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+                    theta_edge, table_of, table_row, table_turn, change_node, change_edge,
                 )  # fmt: skip
                 curvature = rate[s] * norm
                 for at in range(begin, end):
@@ -568,14 +469,14 @@ def pairwise_visits(
                 if gain > 0.0:
                     step = most if gain >= most * curvature else gain / curvature
                 _apply(
-                    lo, begin, end, items, up, y_labels, w_labels, component, owner, x_indptr, x_indices,
-                    theta_node, f_indptr, f_indices, theta_edge, table_of, table_row, table_turn,
-                    change_node, change_edge, step * rate[s],
+                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
+                    x_indptr, x_indices, theta_node, f_indptr, f_indices, theta_edge,
+                    table_of, table_row, table_turn, change_node, change_edge, step * rate[s],
                 )  # fmt: skip
                 if step > 0.0 and has_gram:
                     _update_scores(
-                        lo, n, begin, end, items, up, y_labels, w_labels, component, owner, table_of,
-                        table_turn, slot, slot_turn, node_gram, node_start[s], table_gram,
+                        lo, n, begin, end, items, up, y_labels, w_labels, component, owner,
+                        table_of, table_turn, slot, slot_turn, node_gram, node_start[s], table_gram,
                         table_start[s], n_tables, step * rate[s], unary, augmented, tables,
                     )  # fmt: skip
                 if step > 0.0:
@@ -586,103 +487,3 @@ def pairwise_visits(
                     moved = True
             if not moved:
                 break
-
-
-@kernel
-def truth_pairs(parent, labels, n_labels, pair, mass, count):
-    """Edge marginals that put all mass on ``labels``."""
-    for i in range(len(parent)):
-        count[i] = 0
-        if parent[i] >= 0:
-            pair[i, 0] = labels[i] * n_labels + labels[parent[i]]
-            mass[i, 0] = 1.0
-            count[i] = 1
-
-
-@kernel
-def repair_pairs(first, last, offsets, parent, r, pair, mass, count):
-    """Make r and the pairs of samples first .. last-1 exactly consistent.
-
-    Steps move masses with rounding, and dust is swept away on nodes and edges separately. Going up,
-    labels and pairs that lost their counterpart are dropped; going down, each edge is rescaled to
-    its parent's marginal.
-    """
-    k = r.shape[1]
-    total = np.empty(k)
-    for i in range(offsets[first], offsets[last]):
-        if parent[i] < 0:
-            continue
-        for a in range(k):
-            total[a] = 0.0
-        at = 0
-        while at < count[i]:
-            if r[i, pair[i, at] // k] == 0.0:
-                count[i] -= 1
-                pair[i, at] = pair[i, count[i]]
-                mass[i, at] = mass[i, count[i]]
-            else:
-                total[pair[i, at] % k] += mass[i, at]
-                at += 1
-        for a in range(k):
-            if total[a] == 0.0:
-                r[parent[i], a] = 0.0
-    for i in range(offsets[last] - 1, offsets[first] - 1, -1):
-        for a in range(k):
-            total[a] = 0.0
-        if parent[i] < 0:
-            whole = 0.0
-            for b in range(k):
-                whole += r[i, b]
-            for b in range(k):
-                r[i, b] /= whole
-            continue
-        for at in range(count[i]):
-            total[pair[i, at] % k] += mass[i, at]
-        for b in range(k):
-            r[i, b] = 0.0
-        at = 0
-        while at < count[i]:
-            above = r[parent[i], pair[i, at] % k]
-            if above == 0.0:
-                count[i] -= 1
-                pair[i, at] = pair[i, count[i]]
-                mass[i, at] = mass[i, count[i]]
-                continue
-            mass[i, at] *= above / total[pair[i, at] % k]
-            r[i, pair[i, at] // k] += mass[i, at]
-            at += 1
-
-
-@kernel
-def pair_sums(parent, table_of, share, pair, mass, count, out):
-    """Add share[i] times the edge marginals of every node to its table in out (T, k, k)."""
-    k = out.shape[1]
-    for i in range(len(parent)):
-        if parent[i] >= 0:
-            for at in range(count[i]):
-                out[table_of[i], pair[i, at] // k, pair[i, at] % k] += share[i] * mass[i, at]
-
-
-@kernel
-def sparse_pairs(parent, q, pair, mass, count):
-    """The pairs that carry mass in q (N, k, k)."""
-    k = q.shape[1]
-    for i in range(len(parent)):
-        count[i] = 0
-        if parent[i] >= 0:
-            for b in range(k):
-                for a in range(k):
-                    if q[i, b, a] > DUST:
-                        pair[i, count[i]] = b * k + a
-                        mass[i, count[i]] = q[i, b, a]
-                        count[i] += 1
-
-
-@kernel
-def dense_pairs(parent, pair, mass, count, q):
-    """The reverse: q (N, k, k), zero before."""
-    k = q.shape[1]
-    for i in range(len(parent)):
-        if parent[i] >= 0:
-            for at in range(count[i]):
-                q[i, pair[i, at] // k, pair[i, at] % k] += mass[i, at]

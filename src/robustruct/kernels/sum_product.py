@@ -122,7 +122,8 @@ def sum_product(
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
         messages_up(
-            lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message
+            lo, hi, parent, unary, tables, table_of, exp_tables, table_max,
+            inside, weight, total, message,
         )  # fmt: skip
         log_z = 0.0
         for i in range(hi - 1, lo - 1, -1):

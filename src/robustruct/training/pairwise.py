@@ -25,13 +25,10 @@ import scipy.sparse as sp
 from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
 from robustruct.game.blocks import Blocks
-from robustruct.kernels.pairwise import (
-    gram_matrices,
-    gram_sizes,
-    move_centres,
-    pair_sums,
-    pairwise_visits,
-)
+from robustruct.kernels.gram import gram_matrices, gram_sizes
+from robustruct.kernels.pairs import pair_sums
+from robustruct.kernels.pairwise import pairwise_visits
+from robustruct.kernels.predictor import move_centres
 from robustruct.parallel import over_samples
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem

@@ -1,0 +1,111 @@
+"""Sparse edge marginals: for the edge of each node a short list of pairs of labels with their mass.
+
+pair (N, slots) holds codes b * k + a for label b of the child and a of the parent, mass (N, slots)
+what they carry, count (N,) how many slots are in use.
+"""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+
+DUST = 1e-12  # smaller masses are removed from the support
+
+
+@kernel
+def truth_pairs(parent, labels, n_labels, pair, mass, count):
+    """Edge marginals that put all mass on ``labels``."""
+    for i in range(len(parent)):
+        count[i] = 0
+        if parent[i] >= 0:
+            pair[i, 0] = labels[i] * n_labels + labels[parent[i]]
+            mass[i, 0] = 1.0
+            count[i] = 1
+
+
+@kernel
+def repair_pairs(first, last, offsets, parent, r, pair, mass, count):
+    """Make r and the pairs of samples first .. last-1 exactly consistent.
+
+    Steps move masses with rounding, and dust is swept away on nodes and edges separately. Going up,
+    labels and pairs that lost their counterpart are dropped; going down, each edge is rescaled to
+    its parent's marginal.
+    """
+    k = r.shape[1]
+    total = np.empty(k)
+    for i in range(offsets[first], offsets[last]):
+        if parent[i] < 0:
+            continue
+        for a in range(k):
+            total[a] = 0.0
+        at = 0
+        while at < count[i]:
+            if r[i, pair[i, at] // k] == 0.0:
+                count[i] -= 1
+                pair[i, at] = pair[i, count[i]]
+                mass[i, at] = mass[i, count[i]]
+            else:
+                total[pair[i, at] % k] += mass[i, at]
+                at += 1
+        for a in range(k):
+            if total[a] == 0.0:
+                r[parent[i], a] = 0.0
+    for i in range(offsets[last] - 1, offsets[first] - 1, -1):
+        for a in range(k):
+            total[a] = 0.0
+        if parent[i] < 0:
+            whole = 0.0
+            for b in range(k):
+                whole += r[i, b]
+            for b in range(k):
+                r[i, b] /= whole
+            continue
+        for at in range(count[i]):
+            total[pair[i, at] % k] += mass[i, at]
+        for b in range(k):
+            r[i, b] = 0.0
+        at = 0
+        while at < count[i]:
+            above = r[parent[i], pair[i, at] % k]
+            if above == 0.0:
+                count[i] -= 1
+                pair[i, at] = pair[i, count[i]]
+                mass[i, at] = mass[i, count[i]]
+                continue
+            mass[i, at] *= above / total[pair[i, at] % k]
+            r[i, pair[i, at] // k] += mass[i, at]
+            at += 1
+
+
+@kernel
+def pair_sums(parent, table_of, share, pair, mass, count, out):
+    """Add share[i] times the edge marginals of every node to its table in out (T, k, k)."""
+    k = out.shape[1]
+    for i in range(len(parent)):
+        if parent[i] >= 0:
+            for at in range(count[i]):
+                out[table_of[i], pair[i, at] // k, pair[i, at] % k] += share[i] * mass[i, at]
+
+
+@kernel
+def sparse_pairs(parent, q, pair, mass, count):
+    """The pairs that carry mass in q (N, k, k)."""
+    k = q.shape[1]
+    for i in range(len(parent)):
+        count[i] = 0
+        if parent[i] >= 0:
+            for b in range(k):
+                for a in range(k):
+                    if q[i, b, a] > DUST:
+                        pair[i, count[i]] = b * k + a
+                        mass[i, count[i]] = q[i, b, a]
+                        count[i] += 1
+
+
+@kernel
+def dense_pairs(parent, pair, mass, count, q):
+    """The reverse: q (N, k, k), zero before."""
+    k = q.shape[1]
+    for i in range(len(parent)):
+        if parent[i] >= 0:
+            for at in range(count[i]):
+                q[i, pair[i, at] // k, pair[i, at] % k] += mass[i, at]

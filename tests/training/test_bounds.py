@@ -1,0 +1,117 @@
+"""Primal, dual, likelihood and their derivatives, against enumeration and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from training_cases import CASES, enumerated
+
+from robustruct.testing.oracles import matrix_game
+from robustruct.training.fit import Progress
+from robustruct.training.likelihood import Likelihood
+
+every_case = pytest.mark.parametrize("name", list(CASES))
+
+
+def drawn(name, seed):
+    """Weights, a predictor per sample and a mixture of labellings per sample."""
+    rng = np.random.default_rng(seed)
+    case, listed = CASES[name], enumerated(name)
+    theta = rng.normal(size=listed.n_weights) * rng.choice([0.01, 0.3, 3.0])
+    sharp = rng.choice([0.1, 1.0])
+    p = [rng.dirichlet(np.full(case.n_labels, sharp), len(labels)) for labels in case.y]
+    mixtures = [rng.dirichlet(np.full(len(y), sharp)) for y in listed.labellings]
+    return theta, p, mixtures
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
+    listed, problem = enumerated(name), CASES[name].problem(hinge=hinge)
+    batch = problem.design.batch
+    for seed in range(10):
+        theta, p, mixtures = drawn(name, seed)
+        flat = problem.truth if hinge else batch.from_user(np.concatenate(p))
+        primal = problem.primal(theta, np.ascontiguousarray(flat))
+        r = [listed.marginals(s, mixture) for s, mixture in enumerate(mixtures)]
+        moments = listed.moments(mixtures)
+        dual = problem.dual(moments / problem.alpha, batch.from_user(np.concatenate(r)))
+        assert primal == pytest.approx(listed.primal(theta, None if hinge else p), rel=1e-11)
+        assert dual == pytest.approx(listed.dual(mixtures, hinge), rel=1e-11)
+        assert dual <= primal
+
+
+@every_case
+def test_likelihood_is_that_of_enumeration(name):
+    likelihood = Likelihood(CASES[name].problem())
+    for seed in range(3):
+        theta = drawn(name, seed)[0]
+        value, gradient = likelihood(theta)
+        reference, reference_gradient = enumerated(name).likelihood(theta)
+        assert value == pytest.approx(reference, rel=1e-11)
+        np.testing.assert_allclose(gradient, reference_gradient, atol=1e-10)
+
+
+@every_case
+def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
+    likelihood = Likelihood(CASES[name].problem())
+    theta = drawn(name, 0)[0]
+    gradient = likelihood(theta)[1]
+    step = 1e-5
+    for j in range(len(theta)):
+        shift = np.zeros_like(theta)
+        shift[j] = step
+        slope = (likelihood(theta + shift)[0] - likelihood(theta - shift)[0]) / (2 * step)
+        assert gradient[j] == pytest.approx(slope, abs=1e-7)
+
+
+@every_case
+def test_any_weights_bound_the_likelihood_from_below(name):
+    best, _ = enumerated(name).likelihood_optimum()
+    likelihood = Likelihood(CASES[name].problem())
+    for seed in range(5):
+        value, gradient = likelihood(drawn(name, seed)[0])
+        assert value - gradient @ gradient / (2 * CASES[name].alpha) <= best + 1e-9
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "forbidden" not in name])
+def test_untrained_is_the_objective_of_zero_weights(name):
+    case, listed = CASES[name], enumerated(name)
+    zero = np.zeros(listed.n_weights)
+    value = matrix_game(case.cost)[0]
+    expected = sum(share * w.sum() * value for share, w in zip(case.share, case.weights, strict=True))
+    assert case.problem().untrained == pytest.approx(expected)
+    assert case.problem(hinge=True).untrained == pytest.approx(listed.primal(zero, None))
+
+
+def test_progress_keeps_the_best_bounds_and_their_weights():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 0.1)
+    first, second = np.ones(problem.n_weights), np.zeros(problem.n_weights)
+    assert progress.gap == np.inf
+    assert not progress.report(1, first, 1.0, 0.2)
+    assert not progress.report(2, second, 2.0, 0.5)
+    assert (progress.primal, progress.dual, progress.gap) == (1.0, 0.5, 0.5)
+    assert progress.theta is not first
+    np.testing.assert_array_equal(progress.theta, first)
+    assert progress.report(3, second, 0.9, 0.85)
+    assert [record.gap for record in progress.history] == [0.8, 0.5, pytest.approx(0.05 / 0.9)]
+    assert progress.n_iter == 3
+    assert progress.converged
+
+
+def test_a_gap_is_not_measured_against_an_objective_that_vanishes():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 0.1)
+    progress.report(1, np.zeros(problem.n_weights), 1e-9, 0.0)
+    assert progress.gap == pytest.approx(1e-9 / (0.01 * problem.untrained))
+
+
+def test_who_watches_may_stop_training():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 1e-9, watch=lambda record, theta: record.n_iter == 2)
+    theta = np.zeros(problem.n_weights)
+    assert not progress.report(1, theta, 2.0, 0.0)
+    assert progress.report(2, theta, 2.0, 0.0)
+    assert progress.stopped
+    assert not progress.converged
