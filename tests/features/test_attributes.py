@@ -136,7 +136,7 @@ def test_attributes_that_training_did_not_see_are_ignored(sample):
         ({"w": float("nan")}, "is nan"),
         ({"w": {"v": float("-inf")}}, "is -inf"),
     ],
-    ids=repr,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_bad_item_is_named(item, told, trained):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_cases import ASYMMETRIC, CASES, enumerated, fitted, optimum, random_case
+from training_cases import (
+    ASYMMETRIC,
+    CASES,
+    Enumerated,
+    enumerated,
+    fitted,
+    optimum,
+    random_case,
+)
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.training.fit import Progress
@@ -48,7 +56,9 @@ def test_the_reported_primal_bounds_the_objective_of_the_weights(name):
 @every_case
 def test_the_reported_primal_of_a_support_vector_machine_is_its_objective(name):
     progress, _ = fitted(CASES[name].problem(hinge=True), tol=1e-2)
-    assert progress.primal == pytest.approx(enumerated(name).primal(progress.theta, None), rel=1e-12)
+    assert progress.primal == pytest.approx(
+        enumerated(name).primal(progress.theta, None), rel=1e-12
+    )
 
 
 @every_case
@@ -67,8 +77,6 @@ def test_likelihood_has_the_optimum_of_the_reference(name):
 
 @pytest.mark.parametrize("alpha", [10.0, 1.0, 0.1, 0.01])
 def test_the_optimum_is_found_for_strong_and_weak_penalties(alpha):
-    from training_cases import Enumerated
-
     case = random_case(11, sizes=(3, 3, 2, 3, 1, 3), alpha=alpha)
     lower, upper, _ = Enumerated(case).optimum()
     assert upper - lower <= 1e-7 * upper

@@ -323,7 +323,11 @@ class Enumerated:
 
     def likelihood_optimum(self) -> tuple[float, np.ndarray]:
         result = minimize(
-            self.likelihood, np.zeros(self.n_weights), jac=True, method="BFGS", options={"gtol": 1e-9}
+            self.likelihood,
+            np.zeros(self.n_weights),
+            jac=True,
+            method="BFGS",
+            options={"gtol": 1e-9},
         )
         _, gradient = self.likelihood(result.x)
         assert gradient @ gradient / (2 * self.case.alpha) < 1e-12  # strong convexity: that close
@@ -353,7 +357,11 @@ def quadratic_program(
     hessian.format_ = highspy.HessianFormat.kTriangular
     hessian.start_, hessian.index_ = quadratic.indptr, quadratic.indices
     hessian.value_ = quadratic.data
-    for regularization in (1e-9, 1e-8, 1e-7):  # now and then its active-set method gives up or cycles
+    for regularization in (
+        1e-9,
+        1e-8,
+        1e-7,
+    ):  # now and then its active-set method gives up or cycles
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("qp_regularization_value", regularization)

@@ -43,6 +43,7 @@ class NumericColumns:
         return [f"x{i}" for i in range(self.width)]
 
     def state(self) -> dict[str, Any]:
+        """For `columns_from_state`."""
         return {"kind": "numeric", "width": self.width}
 
 
@@ -60,6 +61,7 @@ class AttributeColumns:
         return list(self.vocabulary)
 
     def state(self) -> dict[str, Any]:
+        """For `columns_from_state`."""
         return {"kind": "attributes", "names": self.names}
 
 
@@ -67,6 +69,7 @@ Columns = NumericColumns | AttributeColumns
 
 
 def columns_from_state(state: dict[str, Any]) -> Columns:
+    """The columns whose ``state()`` this is."""
     if state["kind"] == "numeric":
         return NumericColumns(int(state["width"]))
     names = state["names"]
@@ -89,11 +92,13 @@ class Blocks:
         return int(self.offsets[-1])
 
     def name(self, part: int) -> str:
+        """What an error calls this part."""
         if len(self.parts) < len(self.offsets) - 1:
             return "the rows of X"
         return f"sample {part}: {self.item} features"
 
     def row_name(self, row: int) -> str:
+        """What an error calls this row."""
         sample = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return f"sample {sample}, {self.item} {row - self.offsets[sample]}"
 

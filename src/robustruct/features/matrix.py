@@ -64,6 +64,7 @@ class SparseRows:
         return offsets
 
     def to_scipy(self) -> sp.csr_array:
+        """The same rows as a scipy array, sharing memory."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 

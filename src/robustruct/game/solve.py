@@ -125,7 +125,7 @@ def solve_games(
             GameSolution(
                 value=float(lower[s] + upper[s]) / 2,
                 lower=float(lower[s]),
-                upper=float(upper[s]),
+                upper=float(max(upper[s], lower[s])),  # rounding must not cross the bounds
                 predictor=p[s],
                 adversary_nodes=r[s],
                 adversary_edges=q[s],

@@ -104,8 +104,8 @@ def cholesky(n, floor, zero_sums, mat, i, u):
 
     A pivot below ``floor`` times its diagonal is noise: its direction is then left alone.
     With ``zero_sums``, rows of A sum to 0, and the last row and column are left out. Each pivot is
-    then minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar and Heyman:
-    where strongly tied groups hang together weakly, the weak ties survive rounding.
+    then minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar and
+    Heyman: where strongly tied groups hang together weakly, the weak ties survive rounding.
     """
     for row in range(n - 1 if zero_sums else n):
         least = floor * mat[i, u, row, row]

@@ -39,8 +39,8 @@ LOOSENING, WARMTH = 0.15, 2.0
 # Steps without progress after which to stop.
 PATIENCE = 5
 
-# Where a game begins: at the earlier strategies themselves, in case they do; near them; in the middle.
-# A start too close to the border may end early, hence a last one far from it.
+# Where a game begins: at the earlier strategies themselves, in case they do; near them; in the
+# middle. A start too close to the border may end early, hence a last one far from it.
 EARLIER, NEAR, MIDDLE, WIDE = range(4)
 
 
@@ -78,7 +78,8 @@ def interior_point(
         n_iter[s], exhausted[s], done = 0, False, False
         if unit > 0.0 and pairs > 0:
             n_iter[s], exhausted[s], done = play_game(
-                lo, hi, pairs, unit, loss, allowed[s], max_iter, warm, game, start, found, state, scratch
+                lo, hi, pairs, unit, loss, allowed[s], max_iter, warm, game, start, found, state,
+                scratch,
             )  # fmt: skip
         if not done:
             play_labelling(lo, hi, parent, star, p, r, q)

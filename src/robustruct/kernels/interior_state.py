@@ -27,8 +27,8 @@ WEIGHT, E_SUM = np.arange(2)
 R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = np.arange(18)
 
 # mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b),
-# their slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before; Δz,
-# Δx∘Δz before; the costs of the labels kept; two for scratch
+# their slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before;
+# Δz, Δx∘Δz before; the costs of the labels kept; two for scratch
 X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = np.arange(12)
 
 

@@ -43,8 +43,8 @@ def mirror_prox(
         n_tables = number_tables(lo, hi, parent, table_of, number, local_of, used)
         begin(lo, hi, unary, start_p, rows[0], rows[2], rows[3])
         n_iter[s], exhausted[s] = play_game(
-            s, lo, hi, allowed[s], max_iter, check_every, game, n_tables, used, local_of, rows, sums,
-            room, value, p, r, q,
+            s, lo, hi, allowed[s], max_iter, check_every, game, n_tables, used, local_of, rows,
+            sums, room, value, p, r, q,
         )  # fmt: skip
 
 
@@ -95,8 +95,8 @@ def play_game(
                 multiple = mass if part == 0 else mass + step
                 scale_tables(n_tables, used, tables, multiple, scaled, exp_scaled, top)
             log_z, score = marginals(
-                lo, hi, parent, theta if part == 0 else trial, scaled, local_of, exp_scaled, top, work,
-                rows[6 + part], q_mid, part == 1, unary, tables, table_of,
+                lo, hi, parent, theta if part == 0 else trial, scaled, local_of, exp_scaled, top,
+                work, rows[6 + part], q_mid, part == 1, unary, tables, table_of,
             )  # fmt: skip
             if part == 0:
                 log_now = log_z
@@ -173,7 +173,8 @@ def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
 
 @kernel
 def marginals(
-    lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, keep, unary, tables, table_of
+    lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, keep,
+    unary, tables, table_of,
 ):  # fmt: skip
     """Node marginals r (N, k) of the scores θ and, if ``keep``, edge marginals q (n, k, k).
 
@@ -195,6 +196,8 @@ def marginals(
             log_z += inside[node].max() + np.log(mass)
             for b in range(k):
                 r[i, b] = share[node, b] / mass
+                for a in range(k):
+                    q[node, b, a] = 0.0
         else:
             m = local_of[i]
             edge_marginal(

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
+from threadpoolctl import threadpool_limits
 
 from robustruct.constraints import Constraints
 from robustruct.features import FeatureSpace
@@ -22,6 +23,7 @@ from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.models.progress import display
 from robustruct.models.selection import select_alpha
+from robustruct.parallel import n_threads
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
@@ -175,9 +177,10 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
         try:
-            with display(
-                self.verbose, type(self).__name__, self.max_iter, self.tol
-            ) as progress.tick:
+            with (
+                display(self.verbose, type(self).__name__, self.max_iter, self.tol) as progress.tick,
+                threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
+            ):
                 self._minimise(problem, progress, start)
         except KeyboardInterrupt:
             progress.interrupted = True

@@ -1,0 +1,1 @@
+"""The outer problem: objectives, and one file per optimizer."""

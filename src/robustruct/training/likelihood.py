@@ -66,4 +66,5 @@ def fit_likelihood(
     first = np.zeros(problem.n_weights) if start is None else start
     options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 0.0}
     with contextlib.suppress(_Done):
-        minimize(evaluate, first, jac=True, method="L-BFGS-B", options=options)
+        # The stubs of scipy want a fixed shape of array.
+        minimize(evaluate, first, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]

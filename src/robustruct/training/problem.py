@@ -54,9 +54,11 @@ class Problem:
         return n_weights(self.design, self.n_labels)
 
     def with_alpha(self, alpha: float) -> Problem:
+        """The same problem under another penalty."""
         return replace(self, alpha=alpha)
 
     def scores(self, theta: np.ndarray) -> Scores:
+        """Scores under θ, with what the rules forbid at -inf."""
         plain = scores(self.design, theta, self.n_labels, self.n_jobs)
         return self.constraints.apply(plain, self.design)
 

@@ -1,0 +1,81 @@
+"""Products of features: a step updates a sample's scores as gathering them anew would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from training_cases import CASES
+
+from robustruct.features import split_weights
+from robustruct.kernels import pairwise as kernels
+from robustruct.training.pairwise import PairwiseAscent
+
+every_case = pytest.mark.parametrize("name", list(CASES))
+
+
+@every_case
+def test_they_are_the_products_of_the_rows(name):
+    problem = CASES[name].problem()
+    design, batch, ascent = problem.design, problem.design.batch, PairwiseAscent(problem)
+    for s in range(batch.n_samples):
+        span = slice(batch.node_offsets[s], batch.node_offsets[s + 1])
+        rows = design.nodes[span]
+        found = ascent.node_gram[ascent.node_start[s] : ascent.node_start[s + 1]]
+        np.testing.assert_allclose(found.reshape(len(rows), -1), rows @ rows.T, atol=1e-12)
+        tables = design.table_of[span][batch.parent[span] >= 0]
+        distinct = list(dict.fromkeys(tables.tolist()))
+        rows = design.edges[design.table_row[distinct]]
+        found = ascent.table_gram[ascent.table_start[s] : ascent.table_start[s + 1]]
+        np.testing.assert_allclose(found.reshape(len(rows), -1), rows @ rows.T, atol=1e-12)
+
+
+@every_case
+def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
+    problem = CASES[name].problem()
+    design, batch, k = problem.design, problem.design.batch, problem.n_labels
+    ascent, rng = PairwiseAscent(problem), np.random.default_rng(0)
+    theta = rng.normal(size=problem.n_weights)
+    node_theta, edge_theta = split_weights(design, theta, k)
+    edge_theta = edge_theta.reshape(-1, k * k)
+    x, f = ascent.nodes, ascent.edges
+    rows = x.indptr, x.indices, x.data, node_theta, f.indptr, f.indices, f.data, edge_theta
+    layout = design.table_of, design.table_row, ascent.turned
+
+    def gathered(lo, hi):
+        n = hi - lo
+        unary, tables = np.empty((n, k)), np.zeros((min(n, design.n_tables), k, k))
+        slot, slot_turn = np.empty(n, np.intp), np.empty(n, np.intp)
+        used = kernels._gather(
+            lo, hi, batch.parent, *rows, *layout, ascent.kinds, problem.constraints.unary_masks(),
+            problem.constraints.pair_masks(), np.full(design.n_tables, -1, np.intp),
+            unary, tables, slot, slot_turn,
+        )  # fmt: skip
+        return unary, tables[:used], slot, slot_turn
+
+    for s in range(batch.n_samples):
+        lo, hi = int(batch.node_offsets[s]), int(batch.node_offsets[s + 1])
+        n = hi - lo
+        up = np.where(batch.parent[lo:hi] < 0, -1, batch.parent[lo:hi] - lo)
+        y, w = rng.integers(k, size=(2, n))
+        component, owner, items = np.empty((3, n), np.intp)
+        start = np.empty(n + 2, np.intp)
+        unary, tables, slot, slot_turn = gathered(lo, hi)
+        augmented = unary + 1.0
+        for c in range(kernels._components(n, up, y, w, component, owner, start, items)):
+            part = start[c], start[c + 1], items, up, y, w, component, owner
+            change = np.zeros_like(node_theta), np.zeros_like(edge_theta)
+            kernels._lay_out(lo, *part, *rows, *layout, *change)
+            kernels._apply(
+                lo, *part, x.indptr, x.indices, node_theta, f.indptr, f.indices, edge_theta,
+                *layout, *change, 0.3,
+            )  # fmt: skip
+            assert not any(values.any() for values in change)
+            kernels._update_scores(
+                lo, n, *part, design.table_of, ascent.turned, slot, slot_turn,
+                ascent.node_gram, ascent.node_start[s], ascent.table_gram, ascent.table_start[s],
+                len(tables), 0.3, unary, augmented, tables,
+            )  # fmt: skip
+        expected, expected_tables, _, _ = gathered(lo, hi)
+        np.testing.assert_allclose(unary, expected, atol=1e-12)
+        np.testing.assert_allclose(augmented, expected + 1.0, atol=1e-12)
+        np.testing.assert_allclose(tables, expected_tables, atol=1e-12)
