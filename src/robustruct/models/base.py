@@ -178,9 +178,10 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             progress.watch, progress.check_every = stopper, 2
         try:
             with (
-                display(self.verbose, type(self).__name__, self.max_iter, self.tol) as progress.tick,
+                display(self.verbose, self.__class__.__name__, self.max_iter, self.tol) as tick,
                 threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
             ):
+                progress.tick = tick
                 self._minimise(problem, progress, start)
         except KeyboardInterrupt:
             progress.interrupted = True
