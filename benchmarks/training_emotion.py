@@ -18,6 +18,7 @@ import argparse
 import json
 import platform
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,12 @@ def timed_fit(model: Any, X: Any, y: Any, node_weight: Any) -> dict[str, Any]:
     }
 
 
-def best_of(repeat: int, make: Any, *data: Any) -> dict[str, Any]:
-    """The fastest of equal fits: on a busy machine the others only measure its business."""
-    return min((timed_fit(make(), *data) for _ in range(repeat)), key=lambda run: run["seconds"])
+def fastest(repeat: int, makers: dict[str, Any], *data: Any) -> dict[str, dict[str, Any]]:
+    """The fastest of equal fits of each model, taken in turns: a busy machine slows all of them."""
+    runs = [
+        {name: timed_fit(make(), *data) for name, make in makers.items()} for _ in range(repeat)
+    ]
+    return {name: min((run[name] for run in runs), key=lambda r: r["seconds"]) for name in makers}
 
 
 def main() -> None:
@@ -62,27 +66,17 @@ def main() -> None:
     for model in (AGM(tol=0.5), SSVM(tol=0.5), CRF(tol=0.5)):  # compiles
         model.fit(train.X, train.y)
 
-    def crf(alpha: float) -> CRF:
-        return CRF(alpha=alpha, tol=args.crf_tol)
-
-    def trained_for_cost(kind: type, loss: str, alpha: float) -> Any:
-        return kind(loss, alpha=alpha, tol=args.tol, random_state=0)
-
     lines = []
     for alpha in ALPHAS:
         for loss in LOSSES:
+            cost = {"loss": loss, "alpha": alpha, "tol": args.tol, "random_state": 0}
+            makers = {
+                "crf": partial(CRF, alpha=alpha, tol=args.crf_tol),
+                "agm": partial(AGM, **cost),
+                "ssvm": partial(SSVM, **cost),
+            }
             for name, weight in weights.items():
-                data = train.X, train.y, weight
-                # Taken in turns, so that a busy machine slows all of them.
-                runs = {
-                    "crf": best_of(args.repeat, lambda a=alpha: crf(a), *data),
-                    "agm": best_of(
-                        args.repeat, lambda a=alpha, b=loss: trained_for_cost(AGM, b, a), *data
-                    ),
-                    "ssvm": best_of(
-                        args.repeat, lambda a=alpha, b=loss: trained_for_cost(SSVM, b, a), *data
-                    ),
-                }
+                runs = fastest(args.repeat, makers, train.X, train.y, weight)
                 for kind, tol in (("agm", args.tol), ("ssvm", args.tol), ("crf", args.crf_tol)):
                     assert runs[kind]["gap"] <= tol, (loss, name, alpha, kind, runs[kind])
                 ratio = runs["agm"]["seconds"] / runs["crf"]["seconds"]

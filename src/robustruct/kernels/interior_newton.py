@@ -298,6 +298,7 @@ def longest_steps(n, tree, scalar, vec, mat):
 
 @kernel
 def clear(n, tree, vec):
+    """The sums of the children's messages start at zero."""
     for j in range(n):
         for b in range(tree[j, COUNT]):
             vec[j, T, b] = 0.0

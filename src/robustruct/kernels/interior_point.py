@@ -268,6 +268,7 @@ def predictor_value(
 
 @kernel
 def write_predictor(lo, n, scalar, vec, p):
+    """p of the current point, normalised; uniform where the node has no weight."""
     k = p.shape[1]
     for j in range(n):
         total = 0.0
@@ -320,6 +321,7 @@ def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, 
 
 @kernel
 def write_adversary(lo, n, tree, labels, vec, mat, factor, r, q):
+    """r and q of the current point, over all labels again, columns rescaled by ``factor``."""
     r[lo : lo + n] = 0.0
     q[lo : lo + n] = 0.0
     for j in range(n):
