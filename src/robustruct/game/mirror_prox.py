@@ -11,8 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
+from robustruct.inference import best_labelling
 from robustruct.kernels.mirror_prox import mirror_prox
 from robustruct.parallel import over_samples
 
@@ -39,7 +41,8 @@ class MirrorProx(GameSolver):
             exhausted=np.zeros(b.n_samples, bool),
             solver=self.name,
         )
-        allowed = game.allowed_gap(tol)
+        free = game.scale() == 0  # no mistake costs more than another: the game is MAP inference
+        allowed = np.where(free, np.inf, game.allowed_gap(tol))
         start_p = np.full((n, k), 1.0 / k) if start is None else start.p
         over_samples(
             lambda first, last: mirror_prox(
@@ -50,4 +53,8 @@ class MirrorProx(GameSolver):
             b.node_offsets,
             n_jobs,
         )  # fmt: skip
+        if free.any():
+            best = Blocks.at(b, best_labelling(s, n_jobs)[0], k)
+            nodes = np.repeat(free, np.diff(b.node_offsets))
+            play.r[nodes], play.q[nodes] = best.r[nodes], best.dense_edges()[nodes]
         return play
