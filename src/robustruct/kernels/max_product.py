@@ -6,11 +6,48 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
+def best_below(below, table, message):
+    """message[a] = max over b of below[b] + table[b, a].
+
+    The parent's label runs innermost, so the loop is contiguous and needs no arg-max;
+    max_product_down recovers it. From eight labels on, eight maxima at a time stay in registers; the
+    last eight overlap those before.
+    """
+    k = len(below)
+    if k < 8:
+        for a in range(k):
+            message[a] = below[0] + table[0, a]
+        for b in range(1, k):
+            for a in range(k):
+                value = below[b] + table[b, a]
+                message[a] = value if value > message[a] else message[a]
+        return
+    for start in range(0, k, 8):
+        a = min(start, k - 8)
+        m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = -np.inf
+        for b in range(k):
+            score = below[b]
+            v0, v1 = score + table[b, a], score + table[b, a + 1]
+            v2, v3 = score + table[b, a + 2], score + table[b, a + 3]
+            v4, v5 = score + table[b, a + 4], score + table[b, a + 5]
+            v6, v7 = score + table[b, a + 6], score + table[b, a + 7]
+            m0 = v0 if v0 > m0 else m0
+            m1 = v1 if v1 > m1 else m1
+            m2 = v2 if v2 > m2 else m2
+            m3 = v3 if v3 > m3 else m3
+            m4 = v4 if v4 > m4 else m4
+            m5 = v5 if v5 > m5 else m5
+            m6 = v6 if v6 > m6 else m6
+            m7 = v7 if v7 > m7 else m7
+        message[a], message[a + 1], message[a + 2], message[a + 3] = m0, m1, m2, m3
+        message[a + 4], message[a + 5], message[a + 6], message[a + 7] = m4, m5, m6, m7
+
+
+@kernel
 def max_product_up(lo, hi, parent, unary, tables, table_of, best):
     """Fill best[i, b], lo <= i < hi: score of the best labelling of i's subtree with label b at i.
 
-    best (N, k), out. The maximum is taken over the child's label with the parent's label running
-    innermost, so the loop is contiguous and needs no arg-max; max_product_down recovers it.
+    best (N, k), out.
     """
     k = unary.shape[1]
     message = np.empty(k)
@@ -21,21 +58,9 @@ def max_product_up(lo, hi, parent, unary, tables, table_of, best):
         above = parent[i]
         if above < 0:
             continue
-        table = tables[table_of[i]]
-        below = best[i]
-        score = below[0]
-        row = table[0]
+        best_below(best[i], tables[table_of[i]], message)
         for a in range(k):
-            message[a] = score + row[a]
-        for b in range(1, k):
-            score = below[b]
-            row = table[b]
-            for a in range(k):
-                value = score + row[a]
-                message[a] = value if value > message[a] else message[a]
-        out = best[above]
-        for a in range(k):
-            out[a] += message[a]
+            best[above, a] += message[a]
 
 
 @kernel
