@@ -29,6 +29,7 @@ from robustruct.kernels.gram import gram_matrices, gram_sizes
 from robustruct.kernels.pairs import pair_sums
 from robustruct.kernels.pairwise import pairwise_visits
 from robustruct.kernels.predictor import move_centres
+from robustruct.kernels.proximal import follow_centre, squared_distance
 from robustruct.parallel import over_samples
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
@@ -133,8 +134,8 @@ class PairwiseAscent:
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
-        away = self.theta - self.centre
-        outer = self.kappa**2 / (2 * self.problem.alpha) * float(away @ away)
+        away = squared_distance(self.theta, self.centre)
+        outer = self.kappa**2 / (2 * self.problem.alpha) * away
         return float(self.problem.share @ (self.gap + self.given)), outer
 
     def move_centres(self) -> None:
@@ -150,9 +151,8 @@ class PairwiseAscent:
                 self.problem.n_jobs,
             )
         kappa = self._steered(*self.gap_parts())
-        moments = self.moments()
-        self.centre, self.kappa = self.theta.copy(), kappa
-        self.follow(moments)
+        follow_centre(self.theta, self.centre, self.problem.alpha, self.kappa, kappa)
+        self.kappa = kappa
 
     def _steered(self, samples: float, outer: float) -> float:
         """The next kappa, given the two parts of the gap.
@@ -174,10 +174,6 @@ class PairwiseAscent:
         if outer < wanted / 2:
             return self.kappa * RISE**self.eagerness
         return self.kappa
-
-    def moments(self) -> np.ndarray:
-        """G(q), as tracked by the steps taken."""
-        return (self.problem.alpha + self.kappa) * self.theta - self.kappa * self.centre
 
     def follow(self, moments: np.ndarray) -> None:
         """θ from G(q) and the centre."""
@@ -224,11 +220,11 @@ def fit_pairwise(
     """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
 
     Certificates cost about a pass each: one is made when the gap seen by the visits says that it
-    should succeed, and else at passes 1, 2, 4, 8, ...
+    should succeed, and else at passes 4, 8, 16, ...
     """
     ascent = PairwiseAscent(problem) if ascent is None else ascent
     n_samples = problem.design.batch.n_samples
-    next_check, optimism = 1, 1.0
+    next_check, optimism = progress.check_every or 4, 1.0
     for n_iter in range(1, max_iter + 1):
         order = rng.permutation(n_samples)
         if n_iter % FULL_PASS_EVERY and n_iter > 1:

@@ -1,0 +1,23 @@
+"""The centre z of the weights, which follows θ once a pass; both are too large for temporaries."""
+
+from robustruct.kernels._jit import kernel
+
+
+@kernel
+def squared_distance(theta, centre):
+    """|θ − z|²."""
+    total = 0.0
+    for j in range(len(theta)):
+        total += (theta[j] - centre[j]) ** 2
+    return total
+
+
+@kernel
+def follow_centre(theta, centre, alpha, kappa, new_kappa):
+    """z <- θ, and θ <- (G + new_kappa z) / (alpha + new_kappa), G = (alpha + kappa) θ − kappa z."""
+    scale = 1.0 / (alpha + new_kappa)
+    ahead, behind = (alpha + kappa + new_kappa) * scale, kappa * scale
+    for j in range(len(theta)):
+        old = theta[j]
+        theta[j] = ahead * old - behind * centre[j]
+        centre[j] = old
