@@ -38,10 +38,10 @@ def over_samples(
     n_samples = len(node_offsets) - 1
     # A thread pays off from a few thousand nodes; below that, starting it costs more.
     wanted = min(n_threads(n_jobs), n_samples, 1 + int(node_offsets[-1]) // 2000)
+    if wanted == 1:
+        return [work(0, n_samples)]
     goals = np.linspace(0, node_offsets[-1], wanted + 1)[1:-1]
     cuts = np.unique([0, *np.searchsorted(node_offsets, goals), n_samples])
     ranges = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    if len(ranges) == 1:
-        return [work(*ranges[0])]
     with ThreadPoolExecutor(len(ranges)) as pool:
         return list(pool.map(lambda span: work(*span), ranges))

@@ -15,7 +15,7 @@ from enum import Enum
 
 import numpy as np
 
-from robustruct.kernels.game_bounds import game_lower, game_upper, make_feasible
+from robustruct.kernels.game_bounds import game_lower, game_upper, make_feasible, sum_largest
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -51,13 +51,12 @@ class Game:
 
     def rounding(self) -> np.ndarray:
         """(S,) how far the bounds may be off through rounding alone."""
-        scores = self.scores
-        size = _finite_max(scores.unary, 1)
-        size += np.where(
-            scores.batch.parent >= 0, _finite_max(scores.tables, (1, 2))[scores.table_of], 0
+        s, b = self.scores, self.scores.batch
+        largest = np.empty(b.n_samples)
+        sum_largest(
+            b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.cost, self.weight, largest
         )
-        size += self.weight * np.abs(self.cost).max()
-        return 1e-14 * np.add.reduceat(size, scores.batch.node_offsets[:-1])
+        return 1e-14 * largest
 
     def allowed_gap(self, tol: float) -> np.ndarray:
         """(S,) the gap at which a game counts as solved: tol relative to the scale of the cost."""
@@ -79,6 +78,16 @@ class Play:
     exhausted: np.ndarray
     """(S,) bool, True where the iterations ran out."""
     solver: str
+
+    @classmethod
+    def empty(cls, game: Game, solver: str) -> Play:
+        """Room for the strategies of a solver that writes them in place."""
+        n, k = game.scores.unary.shape
+        n_samples = game.scores.batch.n_samples
+        return cls(
+            np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, k, k)),
+            np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), solver,
+        )  # fmt: skip
 
     def repair(self, game: Game, n_jobs: int | None = -1) -> None:
         """Make p, r and q feasible in place; a point that is already feasible does not move."""
@@ -133,7 +142,3 @@ def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = 
         n_jobs,
     )  # fmt: skip
     return lower
-
-
-def _finite_max(values: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
-    return np.where(np.isfinite(values), np.abs(values), 0.0).max(axis=axis)

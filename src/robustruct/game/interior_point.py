@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
 from robustruct.kernels.interior_point import interior_point
@@ -31,11 +29,7 @@ class InteriorPoint(GameSolver):
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
         s, b = game.scores, game.scores.batch
-        n, k = s.unary.shape
-        play = Play(
-            np.empty((n, k)), np.empty((n, k)), np.empty((n, k, k)),
-            np.zeros(b.n_samples, np.intp), np.zeros(b.n_samples, bool), self.name,
-        )  # fmt: skip
+        play = Play.empty(game, self.name)
         allowed = game.allowed_gap(tol)
         warm = play if start is None else start
         over_samples(

@@ -35,15 +35,8 @@ class LinearProgram(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        batch, k = game.scores.batch, game.scores.n_labels
-        play = Play(
-            p=np.zeros((batch.n_nodes, k)),
-            r=np.zeros((batch.n_nodes, k)),
-            q=np.zeros((batch.n_nodes, k, k)),
-            n_iter=np.zeros(batch.n_samples, np.intp),
-            exhausted=np.zeros(batch.n_samples, bool),
-            solver=self.name,
-        )
+        batch = game.scores.batch
+        play = Play.empty(game, self.name)
         scores = game.scores
         node, edge, top = np.empty_like(play.r), np.empty_like(play.q), np.empty(batch.n_samples)
         regrets(

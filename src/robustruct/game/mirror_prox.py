@@ -33,14 +33,7 @@ class MirrorProx(GameSolver):
     ) -> Play:
         s, b = game.scores, game.scores.batch
         n, k = s.unary.shape
-        play = Play(
-            p=np.empty((n, k)),
-            r=np.empty((n, k)),
-            q=np.zeros((n, k, k)),
-            n_iter=np.zeros(b.n_samples, np.intp),
-            exhausted=np.zeros(b.n_samples, bool),
-            solver=self.name,
-        )
+        play = Play.empty(game, self.name)
         free = game.scale() == 0  # no mistake costs more than another: the game is MAP inference
         allowed = np.where(free, np.inf, game.allowed_gap(tol))
         start_p = np.full((n, k), 1.0 / k) if start is None else start.p

@@ -23,6 +23,30 @@ def augmented_unary(lo, hi, unary, cost, weight, p, out):
 
 
 @kernel
+def sum_largest(offsets, parent, unary, tables, table_of, cost, weight, out):
+    """out[s] = sum over nodes of the largest finite score, pair score and weighted cost."""
+    k = unary.shape[1]
+    dearest = np.abs(cost).max()
+    of_table = np.zeros(len(tables))
+    for t in range(len(tables)):
+        for b in range(k):
+            for a in range(k):
+                size = abs(tables[t, b, a])
+                if of_table[t] < size < np.inf:
+                    of_table[t] = size
+    for s in range(len(offsets) - 1):
+        out[s] = 0.0
+        for i in range(offsets[s], offsets[s + 1]):
+            largest = 0.0
+            for b in range(k):
+                if largest < abs(unary[i, b]) < np.inf:
+                    largest = abs(unary[i, b])
+            out[s] += largest + weight[i] * dearest
+            if parent[i] >= 0:
+                out[s] += of_table[table_of[i]]
+
+
+@kernel
 def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weight, p, upper):
     """upper[s] = max over labellings of the augmented score: p can be held to no more than this."""
     augmented = np.empty_like(unary)
