@@ -97,7 +97,7 @@ def factorise(n, tree, scalar, vec, mat):
 @kernel
 def add_node_matrix(j, m, scalar, vec, mat):
     """J += H = Σ_a E_a (L_a - mean)(L_a - mean)', the mean weighted by E."""
-    k = vec.shape[2]
+    k, spare = vec.shape[2], mat.shape[0] - 1
     for b in range(m):
         vec[j, V1, b] = 0.0
     total = 0.0
@@ -113,8 +113,8 @@ def add_node_matrix(j, m, scalar, vec, mat):
     for a in range(k):
         root = np.sqrt(vec[j, E, a])
         for b in range(m):
-            mat[j, M1, a, b] = root * (mat[j, COST, a, b] - vec[j, V1, b])
-    add_gram(k, m, mat, j, M1, j, UPPER)
+            mat[spare, M1, a, b] = root * (mat[j, COST, a, b] - vec[j, V1, b])
+    add_gram(k, m, mat, spare, M1, j, UPPER)
 
 
 @kernel
@@ -146,6 +146,7 @@ def row_sums(j, m, mp, vec, mat):
 @kernel
 def eliminate_edge(j, m, mp, vec, mat):
     """W = the factor's solution for C', projected, so that C P C' = W'W; and G."""
+    spare = mat.shape[0] - 1
     for a in range(mp):
         vec[j, V2, a] = 0.0
     for b in range(m):
@@ -153,7 +154,7 @@ def eliminate_edge(j, m, mp, vec, mat):
         root = np.sqrt(scale)
         for a in range(mp):
             mat[j, W, b, a] = mat[j, RATIO, b, a] * scale
-            mat[j, M2, b, a] = mat[j, RATIO, b, a] * root
+            mat[spare, M2, b, a] = mat[j, RATIO, b, a] * root
     solve_transposed_rows(m, mp, False, mat, j, UPPER, j, W)
     add_transposed_product(m, mp, mat, j, W, vec, j, UNIT, j, V2)
     for b in range(m):
@@ -162,23 +163,24 @@ def eliminate_edge(j, m, mp, vec, mat):
             mat[j, W, b, a] -= share * vec[j, V2, a]
         for a in range(mp):
             vec[j, V1, a] += mat[j, W, b, a] * mat[j, W, b, a]
-    gram_difference(m, mp, mat, j, W, j, M2, j, M1)
+    gram_difference(m, mp, mat, j, W, spare, M2, spare, M1)
     for a in range(mp):
-        mat[j, M1, a, a] = vec[j, V1, a]
+        mat[spare, M1, a, a] = vec[j, V1, a]
     invert_grounded(j, mp, mat)
 
 
 @kernel
 def invert_grounded(j, n, mat):
     """G = inverse of M (in M1) without the row and column of its largest diagonal, 0 there."""
+    spare = mat.shape[0] - 1
     ground = 0
     for a in range(1, n):
-        if mat[j, M1, a, a] > mat[j, M1, ground, ground]:
+        if mat[spare, M1, a, a] > mat[spare, M1, ground, ground]:
             ground = a
     last = n - 1
-    swap_symmetric(n, ground, last, mat, j, M1)
-    cholesky(n, 0.0, True, mat, j, M1)
-    inverse_from_cholesky(last, mat, j, M1, M2, j, G)
+    swap_symmetric(n, ground, last, mat, spare, M1)
+    cholesky(n, 0.0, True, mat, spare, M1)
+    inverse_from_cholesky(last, mat, spare, M1, M2, j, G)
     for a in range(n):
         mat[j, G, a, last] = 0.0
         mat[j, G, last, a] = 0.0

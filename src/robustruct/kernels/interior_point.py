@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import kernel, part
+from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
 from robustruct.kernels.interior_start import (
     answer,
     collect_costs,
     loosen,
     mix_predictor,
-    reduce_game,
+    restrict,
+    scale_weights,
     spread_marginals,
     tight_slacks,
 )
@@ -30,18 +32,18 @@ from robustruct.kernels.interior_state import (
     Z,
     new_state,
 )
-from robustruct.kernels.max_product import max_product_up
+from robustruct.kernels.max_product import max_product_down, max_product_up
 
 # How far slacks start from 0, in units of the cost: fewest steps on random games of many sizes. A
 # warm start stays closer, by its gap per node times the second number.
 LOOSENING, WARMTH = 0.15, 2.0
 
+# How far behind the best labelling a label may stay and be kept, in units of the cost: against a
+# guessed predictor, and against one that is known to a gap of ROUGH per node.
+GUESSED, KNOWN, ROUGH = 2.0, 0.5, 0.02
+
 # Steps without progress after which to stop.
 PATIENCE = 5
-
-# Where a game begins: at the earlier strategies themselves, in case they do; near them; in the
-# middle. A start too close to the border may end early, hence a last one far from it.
-EARLIER, NEAR, MIDDLE, WIDE = range(4)
 
 
 @kernel
@@ -69,94 +71,130 @@ def interior_point(
     star = np.empty(len(unary), np.intp)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        tree, labels, scalar, _, mat = state
-        pairs = reduce_game(
-            lo, hi, parent, unary, tables, table_of, weight, spread, scratch[0], scratch[1], star,
-            tree, labels, scalar, mat,
-        )  # fmt: skip
         unit = spread * weight[lo:hi].max()
         n_iter[s], exhausted[s], done = 0, False, False
-        if unit > 0.0 and pairs > 0:
+        if unit > 0.0:
             n_iter[s], exhausted[s], done = play_game(
-                lo, hi, pairs, unit, loss, allowed[s], max_iter, warm, game, start, found, state,
-                scratch,
-            )  # fmt: skip
+                lo, hi, unit, loss, allowed[s], max_iter, warm, game, start, found, state, scratch
+            )
         if not done:
+            max_product_up(lo, hi, parent, unary, tables, table_of, scratch[0])
+            max_product_down(lo, hi, parent, tables, table_of, scratch[0], star)
             play_labelling(lo, hi, parent, star, p, r, q)
 
 
-@kernel
-def play_game(
-    lo, hi, pairs, unit, loss, allowed, max_iter, warm, game, start, found, state, scratch
-):
-    """Iterations spent on one game, whether they ran out, and whether strategies were found."""
-    tree, labels, scalar, vec, mat = state
+@part
+def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, state, scratch):
+    """Iterations spent on one game, whether they ran out, and whether strategies were found.
+
+    In rounds: each plays the game restricted to labels that are nearly best against the predictor
+    known so far, and begins near the strategies found. Both bounds are those of the whole game, so
+    a label missing shows as a gap that stays; the next round then reaches further.
+    """
+    tree, _, scalar, vec, mat = state
     n = hi - lo
-    for j in range(n):
-        pairs += loss.shape[0] if scalar[j, WEIGHT] > 0.0 else 0
-    collect_costs(n, loss, tree, labels, mat)
-    lower, upper, enough = -np.inf, np.inf, allowed
+    total = scale_weights(lo, n, game[5], unit / (game[4].max() - game[4].min()), scalar)
+    lower, upper = -np.inf, np.inf
     # The more nodes, the more centred the start has to be.
     middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
-    loosening, share = middle, 1.0 if warm else 0.0
-    n_iter = 0
-    attempt = EARLIER if warm else MIDDLE
-    while not upper - lower <= enough and n_iter < max_iter and attempt <= WIDE:
-        begin(lo, n, unit, loosening, share, game, start, state, scratch)
-        gap = loosen(n, loosening if attempt > EARLIER else 0.0, tree, scalar, vec, mat)
-        least, idle = gap, 0
+    mix_predictor(lo, n, 1.0 if warm else 0.0, scalar, vec, start[0])
+    known = start if warm else found
+    if not warm:
+        found[1][lo:hi] = 0.0
+        found[2][lo:hi] = 0.0
+        if labels_within(lo, hi, GUESSED, unit, loss, game, found, found, state, scratch) == 0:
+            return 0, False, False
+        begin(lo, n, unit, middle, 0.0, game, found, state, scratch)
+        answer(n, tree, scalar, vec, mat)
+    # Among many nodes a label is always missed, and another round costs more than it saves.
+    reach = GUESSED * max(1.0, n / 100.0)
+    loosening, share = middle, 0.0
+    if warm:
+        reach, loosening, share = KNOWN, 0.0, 1.0
+    n_iter, rough, last = 0, warm, False
+    while True:
+        pairs = labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch)
+        if pairs == 0:
+            break
+        # A rough answer tells which few labels matter: worth it where more than a few are kept.
+        goal = ROUGH * n if not rough and pairs > (loss.shape[0] + 16) * n else 0.0
+        rough = True
+        begin(lo, n, unit, max(loosening, 1e-3), share, game, known, state, scratch)
+        gap = loosen(n, loosening, tree, scalar, vec, mat)
+        least, idle, earlier = gap, 0, loosening == 0.0
         while True:
             # Bounds cost a tenth of a step: look when they may do, or before rounding spoils x.
-            if (
-                gap * unit <= 10.0 * allowed
-                or gap < 1e-4 * n
-                or idle > PATIENCE
-                or attempt == EARLIER
-            ):
+            if gap * unit <= 10.0 * allowed or gap < ROUGH * n or idle > PATIENCE or earlier:
                 lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
-                # A gap far above the complementarity means that rounding broke feasibility.
+                # A gap far above the complementarity means that labels are missing, or that
+                # rounding broke feasibility.
                 if upper - lower <= allowed or upper - lower > 2.0 * gap * unit + allowed:
                     break
-            if idle > PATIENCE or n_iter >= max_iter or attempt == EARLIER:
+            if gap < goal or idle > PATIENCE or n_iter >= max_iter or earlier:
                 break
             n_iter += 1
             gap = step(n, tree, scalar, vec, mat, gap, pairs)
             idle = idle + 1 if gap > 0.99 * least else 0
-            if gap < 0.0:  # no direction
+            if not gap >= 0.0:  # no direction, or rounding broke it
                 gap = least
                 idle = PATIENCE + 1
             least = min(least, gap)
-        attempt += 1
-        loosening, share = middle, 0.0
-        if attempt == NEAR:
-            loosening = min(middle, WARMTH * (upper - lower) / (unit * n))
-            share = 1.0 - loosening / middle
-        elif attempt == WIDE:
-            loosening, enough = 1.0, max(allowed, 1e-5 * unit * n)
+        if upper - lower <= allowed or n_iter >= max_iter or last:
+            break
+        known = found
+        mix_predictor(lo, n, 1.0, scalar, vec, found[0])
+        if goal > 0.0 or earlier:
+            reach = KNOWN
+        elif reach < 2.0 * total:
+            # Beyond twice the weights no predictor can make up for what a label lacks.
+            reach = 2.0 * total if idle > PATIENCE else 1.5 * reach
+        else:
+            # A start too close to the border may end early: a last one far from it.
+            last = True
+            if upper - lower <= 1e-5 * unit * n:
+                break
+        # What a missing label moves stays within some thirty nodes.
+        loosening = min(middle, WARMTH * (upper - lower) / (unit * min(n, 30)))
+        share = 1.0 - loosening / middle
+        if last:
+            loosening, share = 1.0, 0.0
     solved = upper - lower <= allowed
     return n_iter, n_iter >= max_iter and not solved, upper - lower < np.inf
 
 
 @kernel
-def begin(lo, n, unit, loosening, share, game, start, state, scratch):
-    """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread.
-
-    The predictor that is not from earlier answers an adversary who answers an even predictor.
-    """
+def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch):
+    """Restrict the game to what is within reach of the best answer to the predictor held in P."""
     tree, labels, scalar, vec, mat = state
-    _, unary, tables, table_of, _, _ = game
-    p, r, q = start
-    mix_predictor(lo, n, share, scalar, vec, p)
-    for again in range(2):
-        if again:
-            if share > 0.0:
-                break
-            answer(n, tree, scalar, vec, mat)
-        tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, scratch[2])
-        spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
+    parent, unary, tables, table_of, cost, weight = game
+    best, augmented, _ = scratch
+    n = hi - lo
+    write_predictor(lo, n, scalar, vec, found[0])
+    augmented_unary(lo, hi, unary, cost, weight, found[0], augmented)
+    kept = restrict(
+        lo, hi, parent, augmented, tables, table_of, reach * unit, known[1], known[2], best,
+        augmented, tree, labels, vec, mat,
+    )  # fmt: skip
+    if kept > 0:
+        collect_costs(n, loss, tree, labels, mat)
+        for j in range(n):
+            kept += loss.shape[0] if scalar[j, WEIGHT] > 0.0 else 0
+    return kept
 
 
 @kernel
+def begin(lo, n, unit, loosening, share, game, start, state, scratch):
+    """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread."""
+    tree, labels, scalar, vec, mat = state
+    _, unary, tables, table_of, _, _ = game
+    p, r, q = start
+    if share > 0.0:
+        mix_predictor(lo, n, share, scalar, vec, p)
+    tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, scratch[2])
+    spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
+
+
+@part
 def bounds(lo, hi, lower, upper, game, found, state, scratch):
     """The better of the bounds known and those of the iterate, written out where it is better."""
     tree, labels, scalar, vec, mat = state
@@ -179,7 +217,7 @@ def bounds(lo, hi, lower, upper, game, found, state, scratch):
     return lower, upper
 
 
-@kernel
+@part
 def step(n, tree, scalar, vec, mat, gap, pairs):
     """One predictor-corrector step of Mehrotra; the gap after it, or -1 without a direction."""
     factorise(n, tree, scalar, vec, mat)

@@ -1,10 +1,9 @@
 """Where the interior point starts: the part of a game that matters, and a strictly feasible point.
 
-A labelling that the adversary plays is at least as good for it as the best labelling y*, and stays
-so when it goes back to y* on a connected set of nodes where the two differ. So a label or a pair is
-never played if even a bonus of w (max L - min L) on every node that leaves y* does not make up for
-the scores lost on any connected set around it. Such labels and pairs are dropped; -inf drops the
-same way. What is left is scaled so that costs span 1 and the largest weight is 1.
+Of many labels the adversary plays few, and which ones is soon clear: an equilibrium plays only what
+is best against its predictor, so against a predictor near it a label played is nearly best. The
+labels and pairs of labellings that fall far behind are left out; -inf falls out the same way. What
+is left is scaled so that costs span 1 and the largest weight is 1.
 """
 
 import numpy as np
@@ -17,6 +16,8 @@ from robustruct.kernels.interior_state import (
     DX,
     INVERSE,
     PARENT,
+    V1,
+    V2,
     WEIGHT,
     P,
     R,
@@ -24,65 +25,56 @@ from robustruct.kernels.interior_state import (
     X,
     Z,
 )
-from robustruct.kernels.max_product import max_product_down, max_product_up
+from robustruct.kernels.max_product import max_product_up
+
+# Mass of the adversary from which on a label or a pair stays in the game.
+PLAYED = 1e-3
 
 
 @kernel
-def reduce_game(
-    lo, hi, above, unary, tables, table_of, weight, spread, best, gain, star,
-    tree, labels, scalar, mat,
-):  # fmt: skip
-    """Fill the structure, the weights and, as 1 or 0 in INVERSE, the pairs kept.
+def scale_weights(lo, n, weight, heaviest, scalar):
+    """Weights in units of the heaviest; their sum."""
+    total = 0.0
+    for j in range(n):
+        # A weight this small moves the value by less than rounding does.
+        part = weight[lo + j] / heaviest
+        scalar[j, WEIGHT] = part if part > 1e-13 else 0.0
+        total += part
+    return total
 
-    ``above`` is the parent in the batch, ``spread`` is max L - min L. best and gain (N, k) and star
-    (N,) intp are scratch: star is y*, and best and gain what a label gains at most over y* within
-    its subtree and in all. Returns the number of pairs kept, 0 if no labelling is finite.
+
+@kernel
+def restrict(
+    lo, hi, above, augmented, tables, table_of, reach, r, q, best, gain, tree, labels, vec, mat
+):
+    """Keep the labels and pairs of the labellings that score within ``reach`` of the best one.
+
+    ``above`` is the parent in the batch, augmented (N, k) the scores against a predictor; best and
+    gain (N, k) are scratch. Fills the structure and, as 1 or 0 in INVERSE, the pairs kept. Returns
+    their number, 0 if no labelling is finite.
     """
-    k = unary.shape[1]
-    max_product_up(lo, hi, above, unary, tables, table_of, best)
-    top = max_product_down(lo, hi, above, tables, table_of, best, star)
-    if not top > -np.inf:
-        return 0
-    heaviest = weight[lo:hi].max()
-    # Rounding decides nothing near the border.
-    margin = -(1e-9 * spread * heaviest + 1e-13 * abs(top))
-    for i in range(lo, hi):
-        for b in range(k):
-            best[i, b] = unary[i, b] - unary[i, star[i]] + weight[i] * spread
-        best[i, star[i]] = 0.0
-    message = np.empty(k)
-    for i in range(lo, hi):
-        if above[i] >= 0:
-            gains_above(star[i], star[above[i]], tables[table_of[i]], best[i], message)
-            for a in range(k):
-                if a != star[above[i]]:
-                    best[above[i], a] += message[a]
+    k = augmented.shape[1]
+    max_product_up(lo, hi, above, augmented, tables, table_of, best)
     pairs = 0
     for i in range(hi - 1, lo - 1, -1):
-        j, up = i - lo, above[i] - lo
-        # A weight this small moves the value by less than rounding does.
-        scalar[j, WEIGHT] = weight[i] / heaviest if weight[i] > 1e-13 * heaviest else 0.0
+        j = i - lo
         if above[i] >= 0:
-            table = tables[table_of[i]]
-            gains_above(star[i], star[above[i]], table, best[i], message)
-            # What a label of the parent gains without this subtree.
-            for a in range(k):
-                rest = gain[above[i], a] - message[a]
-                message[a] = rest if message[a] > -np.inf else -np.inf
-            message[star[above[i]]] = 0.0
-            tree[j, PARENT] = up
-            tree[j, ABOVE] = tree[up, COUNT]
+            tree[j, PARENT] = above[i] - lo
+            tree[j, ABOVE] = tree[above[i] - lo, COUNT]
             pairs += keep_pairs(
-                j, up, star[i], star[above[i]], table, best[i], message, margin, gain[i], tree,
-                labels, mat[j, INVERSE],
+                j, tables[table_of[i]], reach, q[i], best[i], gain[above[i]], gain[i], tree, labels,
+                vec, mat,
             )  # fmt: skip
             continue
+        top = best[i].max()
+        if not top > -np.inf:
+            return 0
         tree[j, PARENT] = j
         tree[j, ABOVE] = 1
         m = 0
         for b in range(k):
-            gain[i, b] = best[i, b]
-            if gain[i, b] >= margin:
+            gain[i, b] = best[i, b] - top
+            if gain[i, b] >= -reach or r[i, b] > PLAYED:
                 labels[j, m] = b
                 mat[j, INVERSE, m, 0] = 1.0
                 m += 1
@@ -92,36 +84,37 @@ def reduce_game(
 
 
 @kernel
-def gains_above(star, star_up, table, below, message):
-    """message[a] = the most a subtree gains over y* if the parent of its root has label a."""
-    k = below.shape[0]
-    for a in range(k):
-        message[a] = -np.inf
-    for b in range(k):
-        base = below[b] - table[star, star_up]
-        for a in range(k):
-            value = base + table[b, a]
-            message[a] = value if value > message[a] else message[a]
+def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, mat):
+    """Labels of node j, and pairs with its parent's, within reach; the gain of each label.
 
-
-@kernel
-def keep_pairs(j, up, star, star_up, table, below, rest, margin, gain, tree, labels, kept):
-    """Labels of node j, and pairs with its parent's, that may be played; gain of each label."""
-    k = below.shape[0]
+    The gain, never positive, is how far the best labelling with a label falls short of the best.
+    """
+    k = best.shape[0]
+    mp, up = tree[j, ABOVE], tree[j, PARENT]
     m = 0
     pairs = 0
     for b in range(k):
-        most = -np.inf
+        gain[b] = -np.inf
+    for a in range(mp):
+        label = labels[up, a]
+        message = -np.inf
+        for b in range(k):
+            message = max(message, best[b] + table[b, label])
+        # What a label of the parent gains without this subtree.
+        vec[j, V1, a] = gain_above[label] - message
+        vec[j, V2, a] = message
+    for b in range(k):
         partners = 0
-        for a in range(tree[up, COUNT]):
-            label = labels[up, a]
-            value = rest[label] + (below[b] + (table[b, label] - table[star, star_up]))
-            most = max(most, value)
-            kept[m, a] = 0.0
-            if value >= margin or (b == star and label == star_up):
-                kept[m, a] = 1.0
-                partners += 1
-        gain[b] = 0.0 if b == star else most
+        for a in range(mp):
+            here = best[b] + table[b, labels[up, a]]
+            value = vec[j, V1, a] + here
+            gain[b] = max(gain[b], value)
+            # The best partner of each label stays, whatever rounding says.
+            kept = (
+                value >= -reach or here == vec[j, V2, a] or q[b, labels[up, a]] > PLAYED
+            ) and here > -np.inf
+            mat[j, INVERSE, m, a] = 1.0 if kept else 0.0
+            partners += kept
         if partners > 0:
             labels[j, m] = b
             m += 1

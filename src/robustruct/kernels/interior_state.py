@@ -5,7 +5,7 @@ parent with a single label, so that no step treats it apart. Entries of dropped 
 x = 1/z = 0 and stay at 0 in every formula.
 
 tree (n, 3) intp, labels (n, k) intp the labels kept at each node, scalar (n, 2), vec (n, 18, k) and
-mat (n, 12, k, k) with the slots below.
+mat (n + 1, 10, k, k) with the slots below, the last row for scratch.
 """
 
 import numpy as np
@@ -28,8 +28,11 @@ R, P, S, D, UNIT, E, KAPPA, RS, T, HALF, SIDE, DU, STEP, DR, DP, DS, V1, V2 = np
 
 # mat [label, label of the parent]: x, the adversary's edge marginals; z = u(a) - B(b, a) - c(b),
 # their slacks; 1/z; D; the Cholesky factor of K, J while it is gathered; W; G; Δx, ρ / z before;
-# Δz, Δx∘Δz before; the costs of the labels kept; two for scratch
-X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST, M1, M2 = np.arange(12)
+# Δz, Δx∘Δz before; the costs of the labels kept
+X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST = np.arange(10)
+
+# mat, in its last row: two matrices for scratch
+M1, M2 = np.arange(2)
 
 
 @kernel
@@ -40,5 +43,5 @@ def new_state(n, k):
         np.empty((n, k), np.intp),
         np.empty((n, 2)),
         np.empty((n, 18, k)),
-        np.empty((n, 12, k, k)),
+        np.empty((n + 1, 10, k, k)),
     )
