@@ -10,8 +10,8 @@ def best_below(below, table, message):
     """message[a] = max over b of below[b] + table[b, a].
 
     The parent's label runs innermost, so the loop is contiguous and needs no arg-max;
-    max_product_down recovers it. From eight labels on, eight maxima at a time stay in registers; the
-    last eight overlap those before.
+    max_product_down recovers it. From eight labels on, eight maxima at a time stay in registers;
+    the last eight overlap those before.
     """
     k = len(below)
     if k < 8:
