@@ -1,0 +1,270 @@
+"""Column files (CoNLL, CRF++): a token a line, columns apart, an empty line after a sentence.
+
+Columns are separated by blanks or tabs, or by single tabs only if asked for. Columns count from 0.
+A line with a prediction has the predicted label as one more column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustruct.errors import FileFormatError, InvalidInputError
+from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.templates import Template, default_template
+from robustruct.formats.text import Lines
+from robustruct.graphs import Graph
+
+BLANKS, TAB = "blanks", "tab"
+HEAD = 200  # lines looked at to find out the columns
+
+
+@dataclass(frozen=True)
+class ConllFormat(Format):
+    """Which column is what, and the template that makes features of the others."""
+
+    name = "conll"
+
+    n_columns: int
+    label_column: int
+    template: Template
+    weight_column: int | None = None
+    separator: str = BLANKS
+    comment: str | None = None
+    """Lines that start with it belong to no token."""
+
+    @classmethod
+    def found(
+        cls,
+        lines: Lines,
+        *,
+        label_column: int = -1,
+        columns: Sequence[int] | None = None,
+        template: Template | None = None,
+        weight_column: int | None = None,
+        separator: str = BLANKS,
+        comment: str | None = None,
+    ) -> ConllFormat:
+        """The format of a labelled file, its columns counted in its first lines.
+
+        Parameters
+        ----------
+        lines : Lines
+            Not yet read; nothing is taken from them.
+        label_column : int
+            Negative numbers count from the last column.
+        columns : sequence of int, optional
+            Columns that the default template reads, words first; by default all but the labels
+            and weights.
+        template : Template, optional
+        weight_column : int, optional
+            Column with the weight of each token's cost.
+        separator : "blanks" or "tab"
+            Blanks and tabs alike, or each tab.
+        comment : str, optional
+            What starts a line that is no token; by default "#" if columns are separated by tabs
+            and the line has none.
+        """
+        if separator not in (BLANKS, TAB):
+            raise InvalidInputError(f"separator={separator!r}; use {BLANKS!r} or {TAB!r}.")
+        head = [line for line in lines.head(HEAD) if line.strip()]
+        if comment is None and any("\t" in line for line in head):
+            comment = "#" if any(_is_comment(line, "#") for line in head) else None
+        number = 1 + next((i for i, line in enumerate(head) if not _is_comment(line, comment)), 0)
+        if number > len(head):
+            raise FileFormatError(lines.name, None, "the file is empty: it has no tokens.")
+        n_columns = len(_fields(head[number - 1], separator))
+        if n_columns < 2:
+            raise lines.error(
+                f"there is one column ({head[number - 1]!r}), but a token needs at least a word "
+                "and a label, separated by blanks or a tab.",
+                number,
+            )
+        label = _resolved(label_column, n_columns, "label column", lines.name)
+        weight = (
+            None
+            if weight_column is None
+            else _resolved(weight_column, n_columns, "weight column", lines.name)
+        )
+        special = {label, weight}
+        if len(special) == 1:
+            raise FileFormatError(
+                lines.name, None, f"column {label} cannot hold both labels and weights."
+            )
+        if columns is None:
+            read = [c for c in range(n_columns) if c not in special]
+        else:
+            read = [_resolved(c, n_columns, "column", lines.name) for c in columns]
+        if template is None:
+            if not read:
+                raise FileFormatError(lines.name, None, "no column is left to make features of.")
+            template = default_template(read)
+        made = cls(n_columns, label, template, weight, separator, comment)
+        made._check_template(lines.name)
+        return made
+
+    def _check_template(self, name: str) -> None:
+        for column in self.template.columns:
+            if column >= self.n_columns:
+                raise FileFormatError(
+                    name,
+                    None,
+                    f"the features read column {column}, but the file has columns "
+                    f"0..{self.n_columns - 1}; correct the template or --columns.",
+                )
+            if column == self.label_column:
+                raise FileFormatError(
+                    name,
+                    None,
+                    f"the features read column {column}, which holds the labels; correct the "
+                    "template, --columns or --label-column.",
+                )
+
+    # ------------------------------------------------------------------------------------- reading
+
+    def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
+        text: list[str] = []
+        rows: list[list[str]] = []
+        for line in lines:
+            if line and not line.isspace():
+                text.append(line)
+                if self.comment is None or not _is_comment(line, self.comment):
+                    rows.append(_fields(line, self.separator))
+                    continue
+            elif rows:
+                yield self._sample(lines, text, rows, labelled, lines.number - len(text))
+                text, rows = [], []
+            else:
+                text.append(line)  # so that a writer keeps empty lines, too
+        if rows:
+            yield self._sample(lines, text, rows, labelled, lines.number - len(text) + 1)
+
+    def _sample(
+        self, lines: Lines, text: list[str], rows: list[list[str]], labelled: bool, first: int
+    ) -> Sample:
+        n_columns = self.n_columns
+        if len(rows[0]) == n_columns - 1 and self._may_lack_labels(labelled):
+            n_columns -= 1
+        if any(len(row) != n_columns for row in rows):
+            self._refuse_row(lines, text, rows, n_columns, first)
+        labels = [row[self.label_column] for row in rows] if n_columns == self.n_columns else None
+        weights = None
+        if self.weight_column is not None and n_columns == self.n_columns:
+            weights = self._weights(lines, text, rows, first)
+        return Sample(first, rows, labels, node_weight=weights, text=text)
+
+    def _may_lack_labels(self, labelled: bool) -> bool:
+        return not labelled and self.label_column == self.n_columns - 1
+
+    def _token_lines(self, text: list[str], first: int) -> list[int]:
+        return [
+            first + i
+            for i, line in enumerate(text)
+            if line.strip() and not _is_comment(line, self.comment)
+        ]
+
+    def _refuse_row(
+        self, lines: Lines, text: list[str], rows: list[list[str]], n_columns: int, first: int
+    ) -> None:
+        i = next(i for i, row in enumerate(rows) if len(row) != n_columns)
+        number = self._token_lines(text, first)[i]
+        reason = (
+            "columns are separated by single tabs."
+            if self.separator == TAB
+            else "columns are separated by blanks or tabs; if values hold blanks, separate columns "
+            "by tabs and say --separator tab."
+        )
+        raise lines.error(f"{len(rows[i])} columns instead of {n_columns}; {reason}", number)
+
+    def _weights(
+        self, lines: Lines, text: list[str], rows: list[list[str]], first: int
+    ) -> list[float]:
+        weights = []
+        for i, row in enumerate(rows):
+            value = row[self.weight_column]  # type: ignore[index]
+            weight = _as_weight(value)
+            if weight is None:
+                raise lines.error(
+                    f"the weight {value!r} in column {self.weight_column} is not a number >= 0.",
+                    self._token_lines(text, first)[i],
+                )
+            weights.append(weight)
+        return weights
+
+    # ------------------------------------------------------------------------------------ features
+
+    def features(self, samples: Sequence[Sample]) -> list[Any]:
+        sentences = [sample.content for sample in samples]
+        nodes = self.template.attributes(sentences)
+        if not self.template.edges:
+            return list(nodes)
+        edges = self.template.edge_attributes(sentences)
+        return [Graph.chain(*parts) for parts in zip(nodes, edges, strict=True)]
+
+    # ------------------------------------------------------------------------------------- writing
+
+    def render(self, sample: Sample, answer: Answer) -> str:
+        mark = "\t" if any("\t" in line for line in sample.text) else " "
+        columns = [list(map(str, answer.labels))]
+        written = []
+        if answer.best is not None:
+            columns += [list(map(str, labels)) for labels, _ in answer.best]
+            scores = mark.join(f"{score:.6g}" for _, score in answer.best)
+            written.append(f"#{mark}scores{mark}{scores}")
+        if answer.probabilities is not None:
+            for label in answer.probabilities[0]:
+                columns.append([f"{label}/{p[label]:.6f}" for p in answer.probabilities])
+        added = iter(zip(*columns, strict=True))
+        for line in sample.text:
+            if line.strip() and not _is_comment(line, self.comment):
+                line = mark.join([line.rstrip(), *next(added)])
+            written.append(line)
+        return "\n".join(written) + "\n\n"
+
+    # -------------------------------------------------------------------------------------- stored
+
+    def state(self) -> dict[str, Any]:
+        state = {**vars(self), "template": self.template.source}
+        return {"format": self.name, **state}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ConllFormat:
+        fields = {key: value for key, value in state.items() if key != "format"}
+        template = Template.parse(fields.pop("template"), "the model's template")
+        return cls(template=template, **fields)
+
+    def with_template(self, template: Template) -> ConllFormat:
+        """The same columns with another template."""
+        return replace(self, template=template)
+
+
+def _is_comment(line: str, mark: str | None) -> bool:
+    return mark is not None and line.startswith(mark) and "\t" not in line
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    if separator == TAB:
+        return line.split("\t")
+    # Not split(): it would also cut at the no-break space and other blanks inside words.
+    fields = line.replace("\t", " ").split(" ")
+    return [field for field in fields if field] if "" in fields else fields
+
+
+def _resolved(column: int, n_columns: int, what: str, name: str) -> int:
+    if not -n_columns <= column < n_columns:
+        raise FileFormatError(
+            name,
+            None,
+            f"there is no {what} {column}: the first token has {n_columns} columns, 0 to "
+            f"{n_columns - 1} (or -{n_columns} to -1, from the last).",
+        )
+    return column % n_columns
+
+
+def _as_weight(value: str) -> float | None:
+    try:
+        weight = float(value)
+    except ValueError:
+        return None
+    return weight if 0 <= weight < float("inf") else None
