@@ -21,9 +21,9 @@ from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
-from robustruct.models.progress import display
 from robustruct.models.selection import select_alpha
 from robustruct.parallel import n_threads
+from robustruct.progress import fit_progress
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
@@ -178,7 +178,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             progress.watch, progress.check_every = stopper, 2
         try:
             with (
-                display(self.verbose, self.__class__.__name__, self.max_iter, self.tol) as tick,
+                fit_progress(type(self).__name__, self.verbose, self.tol, self.max_iter) as tick,
                 threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
             ):
                 progress.tick = tick

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix, as_loss
+from robustruct.progress import Pace, progress
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -34,17 +35,23 @@ def select_alpha(
     loss = CostMatrix(as_loss(model.loss).matrix(classes), classes)
     folds = list(_splitter(model, len(y)).split(np.arange(len(y))))
     totals = dict.fromkeys(alphas, 0.0)
-    for train, test in folds:
-        one = clone(model).set_params(alphas=None, loss=loss, warm_start=True, verbose=0)
-        X_train, y_train, *weights = (_part(v, train) for v in (X, y, sample_weight, node_weight))
-        X_test, y_test, *test_weights = (_part(v, test) for v in (X, y, sample_weight, node_weight))
-        for alpha in alphas:
-            with warnings.catch_warnings():  # the final fit reports its own convergence
-                warnings.simplefilter("ignore", UserWarning)
-                one.set_params(alpha=alpha).fit(X_train, y_train, *weights)
-            if one._interrupted:
-                raise KeyboardInterrupt("interrupted while choosing alpha; no model was trained")
-            totals[alpha] += one.score(X_test, y_test, *test_weights) / len(folds)
+    pace, n_fits, done = Pace(), len(folds) * len(alphas), 0
+    with progress("cross-validation", bool(model.verbose)) as show:
+        for fold, (train, test) in enumerate(folds):
+            one = clone(model).set_params(alphas=None, loss=loss, warm_start=True, verbose=0)
+            fields = (X, y, sample_weight, node_weight)
+            X_train, y_train, *weights = (_part(values, train) for values in fields)
+            X_test, y_test, *test_weights = (_part(values, test) for values in fields)
+            for alpha in alphas:
+                state = f"fold {fold + 1} of {len(folds)}, alpha {alpha:g}"
+                show(state, pace.left(done / n_fits))
+                with warnings.catch_warnings():  # the final fit reports its own convergence
+                    warnings.simplefilter("ignore", UserWarning)
+                    one.set_params(alpha=alpha).fit(X_train, y_train, *weights)
+                if one._interrupted:
+                    raise KeyboardInterrupt("interrupted while choosing alpha; nothing was trained")
+                totals[alpha] += one.score(X_test, y_test, *test_weights) / len(folds)
+                done += 1
     # Among equals the strongest penalty: it trains fastest and varies least.
     return max(alphas, key=lambda alpha: totals[alpha]), totals
 
