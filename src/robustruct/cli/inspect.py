@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli.errors import BadInputError, blamed_on_lines
+from robustruct.cli.loss import loss_name
 from robustruct.cli.model_input import input_format, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
 from robustruct.cli.tables import number, table
@@ -48,8 +49,12 @@ def inspect_cli(
     """
     estimator = load_model(str(model))
     if why is not None:
-        explanation = explain(estimator, why, sample, node, against, encoding)
-        print(json.dumps(_as_dict(explanation), indent=2) if as_json else explanation)
+        text, explanation = explain(estimator, why, sample, node, against, encoding)
+        if as_json:
+            print(json.dumps({"text": text, **_as_dict(explanation)}, indent=2))
+        else:
+            print(f"{why}, sample {sample}, node {node}: {text}".rstrip(": "))
+            print(explanation)
         return
     result = inspect(estimator, top, label)
     print(json.dumps(result, indent=2) if as_json else _report(result))
@@ -73,6 +78,8 @@ def inspect(
     dict
         Ready for JSON. Costs are [true, predicted] in the order of ``labels``.
     """
+    from robustruct.losses import as_loss
+
     known = {str(label): label for label in model.classes_.tolist()}
     wanted = list(known) if labels is None else labels
     for label in wanted:
@@ -85,7 +92,7 @@ def inspect(
     return {
         "model": type(model).__name__,
         "parameters": {
-            "loss": repr(model.loss),
+            "loss": loss_name(as_loss(model.loss)),
             "alpha": model.alpha_,
             "tol": model.tol,
             "decision": model.decision,
@@ -121,8 +128,8 @@ def explain(
     node: int = 0,
     against: str | None = None,
     encoding: str = "utf-8",
-) -> Explanation:
-    """Why a node of a file gets its label.
+) -> tuple[str, Explanation]:
+    """What stands in a file for a node, and why the node gets its label.
 
     Parameters
     ----------
@@ -152,7 +159,8 @@ def explain(
             )
         (x,) = form.features(found[-1:])
         with blamed_on_lines(lines.name, [found[-1].line]):
-            return model.explain(x, node, against=None if against is None else known[against])
+            found_why = model.explain(x, node, against=None if against is None else known[against])
+    return form.node_text(found[-1], node), found_why
 
 
 def _as_dict(found: Explanation) -> dict[str, Any]:

@@ -7,7 +7,7 @@ A line with a prediction has the predicted label as one more column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from robustruct.errors import FileFormatError, InvalidInputError
@@ -18,6 +18,58 @@ from robustruct.graphs import Graph
 
 BLANKS, TAB = "blanks", "tab"
 HEAD = 200  # lines looked at to find out the columns
+
+
+@dataclass(eq=False, slots=True)
+class Sentence:
+    """The tokens between two empty lines."""
+
+    rows: list[list[str]] = field(default_factory=list)
+    """The columns of each token."""
+    numbers: list[int] = field(default_factory=list)
+    """The line of each token."""
+    text: list[str] = field(default_factory=list)
+    """All lines, comments included."""
+
+
+def sentences(
+    lines: Lines, n_columns: Sequence[int], separator: str = BLANKS, comment: str | None = None
+) -> Iterator[Sentence]:
+    """The sentences of a column file.
+
+    Parameters
+    ----------
+    lines : Lines
+    n_columns : sequence of int
+        Allowed numbers of columns; all tokens of a sentence have the same.
+    separator : "blanks" or "tab"
+    comment : str, optional
+        What starts a line that is no token; such a line has no tab.
+    """
+    found = Sentence()
+    for line in lines:
+        if not line or line.isspace():
+            if found.rows:
+                yield found
+                found = Sentence()
+            continue
+        found.text.append(line)
+        if comment is not None and _is_comment(line, comment):
+            continue
+        row = _fields(line, separator)
+        expected = (len(found.rows[0]),) if found.rows else n_columns
+        if len(row) not in expected:
+            reason = (
+                "columns are separated by single tabs."
+                if separator == TAB
+                else "columns are separated by blanks or tabs; if values hold blanks, separate "
+                "columns by tabs and say --separator tab."
+            )
+            raise lines.error(f"{len(row)} columns instead of {expected[0]}; {reason}")
+        found.rows.append(row)
+        found.numbers.append(lines.number)
+    if found.rows:
+        yield found
 
 
 @dataclass(frozen=True)
@@ -124,70 +176,26 @@ class ConllFormat(Format):
     # ------------------------------------------------------------------------------------- reading
 
     def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
-        text: list[str] = []
-        rows: list[list[str]] = []
-        for line in lines:
-            if line and not line.isspace():
-                text.append(line)
-                if self.comment is None or not _is_comment(line, self.comment):
-                    rows.append(_fields(line, self.separator))
-                    continue
-            elif rows:
-                yield self._sample(lines, text, rows, labelled, lines.number - len(text))
-                text, rows = [], []
-            else:
-                text.append(line)  # so that a writer keeps empty lines, too
-        if rows:
-            yield self._sample(lines, text, rows, labelled, lines.number - len(text) + 1)
+        allowed = [self.n_columns]
+        if not labelled and self.label_column == self.n_columns - 1:
+            allowed.append(self.n_columns - 1)
+        for sentence in sentences(lines, allowed, self.separator, self.comment):
+            rows, labels, weights = sentence.rows, None, None
+            if len(rows[0]) == self.n_columns:
+                labels = [row[self.label_column] for row in rows]
+                if self.weight_column is not None:
+                    weights = self._weights(lines, sentence)
+            yield Sample(sentence.numbers[0], rows, labels, node_weight=weights, text=sentence.text)
 
-    def _sample(
-        self, lines: Lines, text: list[str], rows: list[list[str]], labelled: bool, first: int
-    ) -> Sample:
-        n_columns = self.n_columns
-        if len(rows[0]) == n_columns - 1 and self._may_lack_labels(labelled):
-            n_columns -= 1
-        if any(len(row) != n_columns for row in rows):
-            self._refuse_row(lines, text, rows, n_columns, first)
-        labels = [row[self.label_column] for row in rows] if n_columns == self.n_columns else None
-        weights = None
-        if self.weight_column is not None and n_columns == self.n_columns:
-            weights = self._weights(lines, text, rows, first)
-        return Sample(first, rows, labels, node_weight=weights, text=text)
-
-    def _may_lack_labels(self, labelled: bool) -> bool:
-        return not labelled and self.label_column == self.n_columns - 1
-
-    def _token_lines(self, text: list[str], first: int) -> list[int]:
-        return [
-            first + i
-            for i, line in enumerate(text)
-            if line.strip() and not _is_comment(line, self.comment)
-        ]
-
-    def _refuse_row(
-        self, lines: Lines, text: list[str], rows: list[list[str]], n_columns: int, first: int
-    ) -> None:
-        i = next(i for i, row in enumerate(rows) if len(row) != n_columns)
-        number = self._token_lines(text, first)[i]
-        reason = (
-            "columns are separated by single tabs."
-            if self.separator == TAB
-            else "columns are separated by blanks or tabs; if values hold blanks, separate columns "
-            "by tabs and say --separator tab."
-        )
-        raise lines.error(f"{len(rows[i])} columns instead of {n_columns}; {reason}", number)
-
-    def _weights(
-        self, lines: Lines, text: list[str], rows: list[list[str]], first: int
-    ) -> list[float]:
+    def _weights(self, lines: Lines, sentence: Sentence) -> list[float]:
         weights = []
-        for i, row in enumerate(rows):
+        for row, number in zip(sentence.rows, sentence.numbers, strict=True):
             value = row[self.weight_column]  # type: ignore[index]
             weight = _as_weight(value)
             if weight is None:
                 raise lines.error(
                     f"the weight {value!r} in column {self.weight_column} is not a number >= 0.",
-                    self._token_lines(text, first)[i],
+                    number,
                 )
             weights.append(weight)
         return weights
@@ -222,6 +230,9 @@ class ConllFormat(Format):
             written.append(line)
         return "\n".join(written) + "\n\n"
 
+    def node_text(self, sample: Sample, node: int) -> str:
+        return " ".join(sample.content[node])
+
     # -------------------------------------------------------------------------------------- stored
 
     def state(self) -> dict[str, Any]:
@@ -234,10 +245,6 @@ class ConllFormat(Format):
         template = Template.parse(fields.pop("template"), "the model's template")
         return cls(template=template, **fields)
 
-    def with_template(self, template: Template) -> ConllFormat:
-        """The same columns with another template."""
-        return replace(self, template=template)
-
 
 def _is_comment(line: str, mark: str | None) -> bool:
     return mark is not None and line.startswith(mark) and "\t" not in line
@@ -248,7 +255,7 @@ def _fields(line: str, separator: str) -> list[str]:
         return line.split("\t")
     # Not split(): it would also cut at the no-break space and other blanks inside words.
     fields = line.replace("\t", " ").split(" ")
-    return [field for field in fields if field] if "" in fields else fields
+    return [value for value in fields if value] if "" in fields else fields
 
 
 def _resolved(column: int, n_columns: int, what: str, name: str) -> int:

@@ -57,6 +57,10 @@ class Format(ABC):
     def render(self, sample: Sample, answer: Answer) -> str:
         """The sample with its answer, as text that ends a line."""
 
+    def node_text(self, sample: Sample, node: int) -> str:
+        """What stands in the file for a node; nothing if that would be no help to a reader."""
+        return ""
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """All there is to know, in types that JSON can write."""

@@ -134,20 +134,20 @@ def default_template(columns: Sequence[int]) -> Template:
     Examples
     --------
     >>> print(default_template([0]).source.splitlines()[2])
-    Uw-2:%lower[-2,0]
+    Uw[-2]:%lower[-2,0]
     """
     word, *others = columns
     lines = ["# Default template", f"Uword:%x[0,{word}]"]
-    lines += [f"Uw{row:+d}:%lower[{row},{word}]" for row in (-2, -1, 0, 1, 2)]
-    lines += [f"Uw{a:+d}{b:+d}:%lower[{a},{word}]/%lower[{b},{word}]" for a, b in ((-1, 0), (0, 1))]
+    lines += [f"Uw[{row}]:%lower[{row},{word}]" for row in (-2, -1, 0, 1, 2)]
+    lines += [f"Uw[{a}|{b}]:%lower[{a},{word}]/%lower[{b},{word}]" for a, b in ((-1, 0), (0, 1))]
     for kind in ("prefix", "suffix"):
-        lines += [f"U{kind}{n}:%{kind}[0,{word},{n}]" for n in (1, 2, 3, 4)]
-    lines += [f"Ushape{row:+d}:%shape[{row},{word}]" for row in (-1, 0, 1)]
+        lines += [f"U{kind}[{n}]:%{kind}[0,{word},{n}]" for n in (1, 2, 3, 4)]
+    lines += [f"Ushape[{row}]:%shape[{row},{word}]" for row in (-1, 0, 1)]
     for c in others:
-        lines += [f"U{c}{row:+d}:%x[{row},{c}]" for row in (-2, -1, 0, 1, 2)]
+        lines += [f"Ucol{c}[{row}]:%x[{row},{c}]" for row in (-2, -1, 0, 1, 2)]
         for a, b in ((-2, -1), (-1, 0), (0, 1), (1, 2)):
-            lines.append(f"U{c}{a:+d}{b:+d}:%x[{a},{c}]/%x[{b},{c}]")
-        lines.append(f"U{c}-1+0+1:%x[-1,{c}]/%x[0,{c}]/%x[1,{c}]")
+            lines.append(f"Ucol{c}[{a}|{b}]:%x[{a},{c}]/%x[{b},{c}]")
+        lines.append(f"Ucol{c}[-1|0|1]:%x[-1,{c}]/%x[0,{c}]/%x[1,{c}]")
     return Template.parse("\n".join([*lines, "B", ""]), "default template")
 
 
