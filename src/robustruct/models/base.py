@@ -35,6 +35,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
 
     _decisions: tuple[str, ...] = ("map", "predictor")
     _last_ascent: Any
+    _bias = True  # a constant feature on every node; CRFsuite's models have none
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -139,7 +140,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     ) -> tuple[dict[str, Any], Problem]:
         """(what the model learns from the data before training, what is to be minimised)."""
         flat = data.is_flat(X)
-        space, design = FeatureSpace.fit(X)
+        space, design = FeatureSpace.fit(X, bias=self._bias)
         batch = design.batch
         classes, labels = data.encoded(data.label_arrays(y, batch, flat), batch)
         rules = Constraints.build(classes, self.forbidden, self.constraints)
