@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -113,6 +114,7 @@ def predict(
             show(f"{done:,} samples", pace.left(lines.fraction))
 
         if not lines.head(1):
+            print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
             return {"n_samples": 0}
         form = input_format(estimator, lines)
         asked = {"proba": proba, "k_best": k_best}

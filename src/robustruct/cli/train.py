@@ -213,16 +213,12 @@ def train(
     dict
         Ready for JSON.
     """
+    from robustruct.losses import sorted_labels
+    from robustruct.models.parameters import check_parameters
+    from robustruct.models.storage import MODELS
+
     check_writable(output)
-    options = {name: value for name, value in columns.items() if value is not None}
-    if template is not None:
-        options["template"] = _template(template, encoding)
-    started = time.perf_counter()
-    corpus = _read(data, form, encoding, progress_wanted, options)
-    held_out = None if dev is None else _read(dev, corpus.format, encoding, progress_wanted, {})
-    read = time.perf_counter()
-    estimator = _estimator(model, corpus, held_out, (loss, costs, order, encoding))
-    estimator.set_params(
+    estimator = MODELS[model.upper()](
         max_iter=max_iter,
         constraints=constraints,
         cv=folds,
@@ -234,6 +230,16 @@ def train(
         estimator.set_params(tol=tol)
     if alphas:
         estimator.set_params(**({"alpha": alphas[0]} if len(alphas) == 1 else {"alphas": alphas}))
+    check_parameters(estimator)  # before anything is read: what is wrong here is the usage
+    options = {name: value for name, value in columns.items() if value is not None}
+    if template is not None:
+        options["template"] = _template(template, encoding)
+    started = time.perf_counter()
+    corpus = _read(data, form, encoding, progress_wanted, options)
+    held_out = None if dev is None else _read(dev, corpus.format, encoding, progress_wanted, {})
+    read = time.perf_counter()
+    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
+    estimator.set_params(loss=chosen_loss(loss, costs, order, labels, encoding))
     notes = _fit(estimator, corpus, held_out, data)
     if estimator._interrupted:
         print("robustruct: interrupted; no model was written.", file=sys.stderr)
@@ -286,18 +292,6 @@ def _read(
             watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
             **options,
         )
-
-
-def _estimator(
-    model: str, corpus: Corpus, held_out: Corpus | None, loss: tuple[Any, ...]
-) -> StructuredModel:
-    from robustruct.losses import sorted_labels
-    from robustruct.models.storage import MODELS
-
-    arrays = corpus.y + ([] if held_out is None else held_out.y)
-    name, costs, order, encoding = loss
-    classes = sorted_labels(arrays)
-    return MODELS[model.upper()](chosen_loss(name, costs, order, classes, encoding))
 
 
 def _fit(

@@ -59,13 +59,13 @@ def sentences(
         row = _fields(line, separator)
         expected = (len(found.rows[0]),) if found.rows else n_columns
         if len(row) not in expected:
-            reason = (
-                "columns are separated by single tabs."
-                if separator == TAB
-                else "columns are separated by blanks or tabs; if values hold blanks, separate "
-                "columns by tabs and say --separator tab."
-            )
-            raise lines.error(f"{len(row)} columns instead of {expected[0]}; {reason}")
+            reason = "columns are separated by single tabs."
+            if separator != TAB:
+                reason = (
+                    "columns are separated by blanks or tabs; if values hold blanks, separate "
+                    "columns by tabs and say --separator tab."
+                )
+            raise lines.error(f"{_counted(len(row))} instead of {expected[0]}; {reason}")
         found.rows.append(row)
         found.numbers.append(lines.number)
     if found.rows:
@@ -120,17 +120,19 @@ class ConllFormat(Format):
         """
         if separator not in (BLANKS, TAB):
             raise InvalidInputError(f"separator={separator!r}; use {BLANKS!r} or {TAB!r}.")
-        head = [line for line in lines.head(HEAD) if line.strip()]
-        if comment is None and any("\t" in line for line in head):
-            comment = "#" if any(_is_comment(line, "#") for line in head) else None
-        number = 1 + next((i for i, line in enumerate(head) if not _is_comment(line, comment)), 0)
-        if number > len(head):
+        head = [(n, line) for n, line in enumerate(lines.head(HEAD), 1) if line.strip()]
+        if comment is None and any("\t" in line for _, line in head):
+            comment = "#" if any(_is_comment(line, "#") for _, line in head) else None
+        number, first = next(
+            ((n, line) for n, line in head if not _is_comment(line, comment)), (0, "")
+        )
+        if not first:
             raise FileFormatError(lines.name, None, "the file is empty: it has no tokens.")
-        n_columns = len(_fields(head[number - 1], separator))
+        n_columns = len(_fields(first, separator))
         if n_columns < 2:
             raise lines.error(
-                f"there is one column ({head[number - 1]!r}), but a token needs at least a word "
-                "and a label, separated by blanks or a tab.",
+                f"there is one column ({first!r}), but a token needs at least a word and a label, "
+                "separated by blanks or a tab.",
                 number,
             )
         label = _resolved(label_column, n_columns, "label column", lines.name)
@@ -244,6 +246,10 @@ class ConllFormat(Format):
         fields = {key: value for key, value in state.items() if key != "format"}
         template = Template.parse(fields.pop("template"), "the model's template")
         return cls(template=template, **fields)
+
+
+def _counted(n: int) -> str:
+    return "1 column" if n == 1 else f"{n} columns"
 
 
 def _is_comment(line: str, mark: str | None) -> bool:

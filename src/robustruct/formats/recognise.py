@@ -80,7 +80,10 @@ def _is_json(line: str) -> bool:
 
 
 def _looks_like_crfsuite(head: list[str]) -> bool:
-    """Labels with tabs after them, and then attributes: of varying number, or name=value."""
+    """Labels with tabs after them, then attributes, most of which read name=value.
+
+    Lines of varying length alone do not make it CRFsuite's: a column may just be missing.
+    """
     if any(line.startswith(f"{WEIGHT}:") for line in head):
         return True
     items = [line.split("\t") for line in head if not line.startswith("#")]
@@ -88,7 +91,7 @@ def _looks_like_crfsuite(head: list[str]) -> bool:
         return False
     attributes = [field for fields in items for field in fields[1:]]
     valued = sum("=" in field or ":" in field for field in attributes)
-    return len({len(fields) for fields in items}) > 1 or valued > 0.6 * len(attributes)
+    return valued > 0.6 * len(attributes)
 
 
 def stored(form: Format) -> dict[str, Any]:
