@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -130,6 +131,7 @@ def _as_numbers(labels: list[Any]) -> list[Any]:
             number = {label: kind(label) for label in set(labels)}
         except (TypeError, ValueError):
             continue
-        if all(isinstance(label, str) and str(number[label]) == label for label in number):
+        exact = (isinstance(label, str) and str(number[label]) == label for label in number)
+        if all(exact) and all(map(math.isfinite, number.values())):
             return [number[label] for label in labels]
     return labels

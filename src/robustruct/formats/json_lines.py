@@ -114,16 +114,14 @@ def _features(rows: Any, field: str) -> Any:
         raise InvalidInputError(f'"{field}" is a {type(rows).__name__}, not a list.')
     if not rows or not all(isinstance(row, list) for row in rows):
         return rows
-    if not any(isinstance(value, str) for row in rows for value in row) and any(rows):
-        if len({len(row) for row in rows}) > 1:
-            raise InvalidInputError(f'"{field}" holds rows of numbers of different lengths.')
-        try:
-            return np.array(rows, dtype=float)
-        except (TypeError, ValueError):
-            raise InvalidInputError(
-                f'"{field}" holds something else than numbers or strings.'
-            ) from None
-    return rows
+    kinds = {type(value) for row in rows for value in row}
+    if kinds <= {str}:
+        return rows
+    if not kinds <= {int, float, bool}:
+        raise InvalidInputError(f'"{field}" holds lists of something else than numbers or strings.')
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidInputError(f'"{field}" holds rows of numbers of different lengths.')
+    return np.array(rows, dtype=float)
 
 
 def _check_list(values: Any, n: int, field: str, kinds: tuple[type, ...], expected: str) -> None:
