@@ -28,7 +28,8 @@ COST = "B-PER>O=5"
 def folder(tmp_path_factory) -> Path:
     """A folder with ``ner.model``, trained with a cost."""
     folder = tmp_path_factory.mktemp("command")
-    done = run("train", TRAIN, "-o", "ner.model", "--cost", COST, "--alpha", "0.05", cwd=folder)
+    options = ("--cost", COST, "--alpha", "0.05", "--decision", "predictor")
+    done = run("train", TRAIN, "-o", "ner.model", *options, cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "train.out").write_text(done.stdout)
     (folder / "train.err").write_text(done.stderr)
@@ -80,7 +81,7 @@ def test_predict_in_a_pipe_gives_pythons_answers(folder) -> None:
     labels = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
     costs = 1 - np.eye(5)
     costs[4, 1] = 5.0  # [predicted, true]
-    model = AGM(CostMatrix(costs, labels), alpha=0.05, n_jobs=-1, random_state=0)
+    model = AGM(CostMatrix(costs, labels), alpha=0.05, decision="predictor", random_state=0)
     # Python's own way: lists of strings.
     model.fit([[list(token) for token in sample] for sample in train.X], train.y)
     loaded = robustruct.load(folder / "ner.model")
@@ -128,14 +129,14 @@ def test_json_of_train_evaluate_and_inspect(folder) -> None:
         "--alpha", "1", "--alpha", "0.1", "--folds", "2", cwd=folder,
     )  # fmt: skip
     result = json.loads(done.stdout)
-    assert (result["model"], result["n_samples"], result["n_nodes"]) == ("CRF", 8, 43)
+    assert (result["model"], result["n_samples"], result["n_nodes"]) == ("CRF", 8, 45)
     assert set(result["alpha_scores"]) == {"1.0", "0.1"}
     assert "cross-validation: fold 1 of 2, alpha 1" in done.stderr
     result = json.loads(run("evaluate", "crf.model", TEST, "--json", cwd=folder).stdout)
     model, test = robustruct.load(folder / "crf.model"), read_corpus(TEST)
     assert result["loss"] == pytest.approx(-model.score(test.X, test.y))
     assert result["accuracy"] == pytest.approx(1 - result["loss"])
-    assert np.sum(result["confusion"]) == 15
+    assert np.sum(result["confusion"]) == 16
     result = json.loads(run("inspect", "crf.model", "--json", cwd=folder).stdout)
     assert result["features"]["O"]["for"][0] == list(model.top_features("O", 1)[0])
     assert result["history"][-1]["gap"] == model.history_[-1].gap

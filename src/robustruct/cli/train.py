@@ -45,6 +45,14 @@ class ModelName(StrEnum):
     ssvm = "ssvm"
 
 
+class Decision(StrEnum):
+    """How labels are chosen."""
+
+    map = "map"
+    predictor = "predictor"
+    bayes = "bayes"
+
+
 class Scheme(StrEnum):
     """Tagging schemes whose rules can be enforced."""
 
@@ -80,6 +88,14 @@ def train_cli(
     dev: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Labelled file: stop when its loss stops falling."),
+    ] = None,
+    decision: Annotated[
+        Decision | None,
+        typer.Option(
+            help="Predict the best-scoring labelling (map), the likeliest labels of the "
+            "predictor's strategy (predictor; agm, ssvm), or those of least expected cost (bayes; "
+            "crf).  [default: map, for crf bayes]",
+        ),
     ] = None,
     constraints: Annotated[
         Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
@@ -142,6 +158,7 @@ def train_cli(
         tol=tol,
         max_iter=max_iter,
         dev=dev,
+        decision=decision.value if decision else None,
         constraints=constraints.value if constraints else None,
         form=form.value if form else None,
         template=None if template is None else str(template),
@@ -172,6 +189,7 @@ def train(
     tol: float | None = None,
     max_iter: int = 1000,
     dev: str | None = None,
+    decision: str | None = None,
     constraints: str | None = None,
     form: str | None = None,
     template: str | None = None,
@@ -197,6 +215,7 @@ def train(
     max_iter : int
     dev : str, optional
         Labelled file to stop by.
+    decision : "map", "predictor" or "bayes", optional
     constraints : "BIO" or "BIOES", optional
     form : str, optional
         Name of the format.
@@ -226,8 +245,8 @@ def train(
         random_state=seed,
         verbose=int(progress_wanted),
     )
-    if tol is not None:
-        estimator.set_params(tol=tol)
+    given = {"tol": tol, "decision": decision}
+    estimator.set_params(**{name: value for name, value in given.items() if value is not None})
     if alphas:
         estimator.set_params(**({"alpha": alphas[0]} if len(alphas) == 1 else {"alphas": alphas}))
     check_parameters(estimator)  # before anything is read: what is wrong here is the usage
