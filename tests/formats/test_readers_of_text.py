@@ -236,6 +236,8 @@ def test_graphs_as_json(write):
     assert corpus.lines == [1, 3]
     (chain,) = read_corpus(write(json.dumps(dense))).X
     np.testing.assert_array_equal(chain, dense["nodes"])
+    digits = read_corpus(write(json.dumps({**dense, "labels": ["1", "2"]})))
+    assert digits.y[0].tolist() == ["1", "2"]  # JSON has types
 
 
 def test_an_answer_is_added_to_the_object(write):

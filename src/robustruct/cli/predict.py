@@ -32,7 +32,7 @@ def predict_cli(
         bool, typer.Option("--proba", help="Add the probability of every label.")
     ] = False,
     k_best: Annotated[
-        int, typer.Option(min=0, help="Add the K best labellings with their scores.")
+        int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0,
     encoding: EncodingOption = "utf-8",
     jobs: JobsOption = -1,
@@ -56,9 +56,15 @@ def predict_cli(
         k_best=k_best,
         encoding=encoding,
         jobs=jobs,
-        progress_wanted=not quiet and output not in (None, "-"),
+        progress_wanted=not quiet and _room_for_progress(output),
         as_json=as_json,
     )
+
+
+def _room_for_progress(output: str | None) -> bool:
+    """Progress must not mix with labels on a terminal, nor fill the log of a pipe."""
+    to_file = output not in (None, "-")
+    return to_file or (sys.stderr.isatty() and not sys.stdout.isatty())
 
 
 def predict(

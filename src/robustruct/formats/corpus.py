@@ -57,7 +57,7 @@ def read_corpus(
 ) -> Corpus:
     """Read a labelled file in any format.
 
-    Labels that are all numbers become numbers.
+    Labels of a text format become numbers if all of them are written like numbers.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def read_corpus(
                 watch(lines, len(X))
         if not X:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    y = label_arrays(labels)
+    y = label_arrays(labels, form.labels_are_text)
     return Corpus(
         X,
         y,
@@ -115,11 +115,11 @@ def chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def label_arrays(labels: Sequence[Sequence[Any]]) -> list[np.ndarray]:
-    """One array per sample; numbers if every label of every sample is written like one."""
+def label_arrays(labels: Sequence[Sequence[Any]], are_text: bool) -> list[np.ndarray]:
+    """One array per sample; of numbers if ``are_text`` and every label is written like one."""
     flat = [label for of_sample in labels for label in of_sample]
     cuts = np.cumsum([len(of_sample) for of_sample in labels])[:-1]
-    values = _as_numbers(flat)
+    values = _as_numbers(flat) if are_text else flat
     only_text = set(map(type, values)) == {str}  # quicker than asking as_labels
     return np.split(np.array(values) if only_text else as_labels(values), cuts)
 
@@ -129,9 +129,9 @@ def _as_numbers(labels: list[Any]) -> list[Any]:
     for kind in (int, float):
         try:
             number = {label: kind(label) for label in set(labels)}
-        except (TypeError, ValueError):
+        except ValueError:
             continue
-        exact = (isinstance(label, str) and str(number[label]) == label for label in number)
+        exact = (str(number[label]) == label for label in number)
         if all(exact) and all(map(math.isfinite, number.values())):
             return [number[label] for label in labels]
     return labels

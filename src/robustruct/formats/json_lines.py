@@ -34,6 +34,7 @@ class JsonLinesFormat(Format):
     """JSON lines; everything is in the file, so there are no options."""
 
     name = "json-lines"
+    labels_are_text = False
 
     def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
         for line in lines:

@@ -44,6 +44,8 @@ class Format(ABC):
     """
 
     name: ClassVar[str]
+    labels_are_text: ClassVar[bool] = True
+    """Whether labels are written without a type, so that digits may mean a number."""
 
     @abstractmethod
     def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:

@@ -90,7 +90,7 @@ class Template:
     def parse(cls, source: str, name: str = "template") -> Template:
         """Read a template; ``name`` is what errors call it."""
         nodes, edges = [], []
-        for number, line in enumerate(source.splitlines(), start=1):
+        for number, line in enumerate(source.split("\n"), start=1):
             line = line.strip()
             if not line or line.startswith("#"):
                 continue
