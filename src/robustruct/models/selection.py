@@ -86,7 +86,7 @@ def _expected(model: StructuredModel, scores: Mapping[float, float]) -> int:
     """How many alphas will be tried in the end, as far as one can say now."""
     if isinstance(model.alphas, str):
         return max(6, len(scores) + 1)
-    return len(np.atleast_1d(model.alphas))
+    return np.size(np.asarray(model.alphas))
 
 
 class _Fold:
