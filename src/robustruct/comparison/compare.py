@@ -115,7 +115,7 @@ class Comparison:
     data: str
     loss: str
     how: str
-    """How test samples were set apart, in words."""
+    """What the methods were tested on, in words."""
     classes: np.ndarray
     """All labels, of training and test samples."""
     cost_matrix: np.ndarray

@@ -54,18 +54,18 @@ def splits(
 ) -> tuple[list[Split], str]:
     """(splits whose test samples are all different, how they came about, in words)."""
     if test is not None:
-        return [Split(samples, test)], "tested on samples of their own"
+        return [Split(samples, test)], f"{len(test)} others"
     order = np.random.default_rng(seed).permutation(len(samples))
     if folds is None:
         n_test = int(np.ceil(HELD_OUT * len(samples)))
-        parts, how = [np.sort(order[:n_test])], "tested on a third of the samples, held out"
+        parts, how = [np.sort(order[:n_test])], f"{n_test} others, held out at random"
     else:
         if not 2 <= folds <= len(samples):
             raise InvalidInputError(
                 f"{folds} folds of {len(samples)} samples; choose between 2 and {len(samples)}."
             )
         parts = [np.sort(part) for part in np.array_split(order, folds)]
-        how = f"every sample tested once, in {folds} folds"
+        how = f"each of them once, in {folds} folds"
     everything = np.arange(len(samples))
     return [
         Split(samples.take(np.setdiff1d(everything, part)), samples.take(part)) for part in parts

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.report.html import Html, tag
+from robustruct.report.html import Html, shortened, tag
 
 WIDTH, HEIGHT = 640.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 12.0, 44.0
@@ -36,10 +36,11 @@ class Axis:
     def ticks(self) -> list[float]:
         """Round numbers between the ends."""
         if self.log:
-            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
-            step = max(1, (last - first) // 6)
-            powers = [10.0**power for power in range(first, last + 1, step)]
-            return powers if len(powers) > 1 else [self.low, self.high]
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            factors = (1, 2, 5) if len(powers) <= 4 else (1,)
+            marks = [10.0**power * factor for power in powers for factor in factors]
+            inside = [mark for mark in marks if self.low <= mark <= self.high]
+            return inside[:: 1 + len(inside) // 8]
         unit = _round_step((self.high - self.low) / 5)
         first = math.ceil(self.low / unit - 1e-9)
         return [i * unit for i in range(first, math.floor(self.high / unit + 1e-9) + 1)]
@@ -67,6 +68,11 @@ def _round_step(rough: float) -> float:
 def number(value: float) -> str:
     """Three digits, short."""
     return f"{value:.3g}"
+
+
+def short(label: str) -> str:
+    """A label that fits beside a chart; tooltips have all of it."""
+    return shortened(label, 16)
 
 
 def percent(value: float) -> str:
@@ -200,7 +206,9 @@ def heat_map(
 ) -> Html:
     """A (k, k) table coloured by ``heat`` in [-1, 1]; arrow keys go from cell to cell."""
     small = len(labels) > 12
-    head = tag("tr", tag("td"), [tag("th", tag("span", name), scope="col") for name in labels])
+    head = tag(
+        "tr", tag("td"), [tag("th", tag("span", short(name)), scope="col") for name in labels]
+    )
     body = []
     for a, name in enumerate(labels):
         cells = []
@@ -216,7 +224,7 @@ def heat_map(
                     data_tip=tips(a, b),
                 )
             )
-        body.append(tag("tr", tag("th", name, scope="row"), cells))
+        body.append(tag("tr", tag("th", short(name), scope="row"), cells))
     table = tag("table", tag("thead", head), tag("tbody", body), class_="heat", data_rove=True)
     return tag(
         "figure",
@@ -240,6 +248,6 @@ def bars(title: str, labels: Sequence[str], values: Mapping[str, np.ndarray], un
             )
             for name, of in values.items()
         ]
-        rows.append(tag("tr", tag("th", label, scope="row"), tag("td", drawn)))
+        rows.append(tag("tr", tag("th", short(label), scope="row"), tag("td", drawn)))
     table = tag("table", tag("tbody", rows), class_="bars", data_rove=True, aria_label=title)
     return tag("figure", legend(list(values)), table, class_="chart")

@@ -8,11 +8,12 @@ import numpy as np
 
 from robustruct.comparison import Example
 from robustruct.graphs.layout import positions
-from robustruct.report.html import Html, tag
+from robustruct.report.html import Html, shortened, tag
 
 BOX = (56.0, 40.0)  # of the small charts
 COLUMN, LEVEL = 84.0, 112.0  # between nodes of a tree
 MARGIN = 52.0
+LONGEST = 18  # characters of a label or word in a strip
 
 
 def drawing(example: Example) -> Html:
@@ -26,12 +27,24 @@ def _strip(example: Example) -> Html:
     n = len(example.truth)
     rows = []
     if example.captions is not None:
-        words = [tag("td", caption, class_="word") for caption in example.captions]
+        words = [
+            tag("td", shortened(caption, LONGEST), class_="word") for caption in example.captions
+        ]
         rows.append(tag("tr", tag("th", "", scope="row"), words))
-    rows.append(tag("tr", tag("th", "true", scope="row"), [tag("td", v) for v in example.truth]))
+    rows.append(
+        tag(
+            "tr",
+            tag("th", "true", scope="row"),
+            [tag("td", shortened(v, LONGEST)) for v in example.truth],
+        )
+    )
     for name, labels in example.predicted.items():
         cells = [
-            tag("td", labels[i], class_=None if labels[i] == example.truth[i] else "wrong")
+            tag(
+                "td",
+                shortened(labels[i], LONGEST),
+                class_=None if labels[i] == example.truth[i] else "wrong",
+            )
             for i in range(n)
         ]
         head = tag("th", tag("i", class_=f"swatch {name.lower()}"), name, scope="row")
@@ -107,9 +120,3 @@ def likely(shares: np.ndarray, classes: np.ndarray) -> str:
     """The labels with the largest shares."""
     order = np.argsort(-shares, kind="stable")[:4]
     return ", ".join(f"{classes[a]} {shares[a]:.0%}" for a in order if shares[a] >= 0.005)
-
-
-def shortened(text: Any, length: int) -> str:
-    """At most ``length`` characters."""
-    written = str(text)
-    return written if len(written) <= length else written[: length - 1] + "…"

@@ -44,6 +44,12 @@ def text(*children: Any) -> Html:
     return Html("".join(parts))
 
 
+def shortened(value: Any, length: int) -> str:
+    """At most ``length`` characters of a text."""
+    written = str(value)
+    return written if len(written) <= length else written[: length - 1] + "…"
+
+
 def _attribute(key: str, value: Any) -> str:
     if value is None or value is False:
         return ""

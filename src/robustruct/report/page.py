@@ -90,7 +90,7 @@ def tab_set(name: str, panels: dict[str, Html]) -> Html:
 def _summary(comparison: Comparison) -> str:
     return (
         f"{comparison.data}, {comparison.loss} loss: trained on {comparison.n_train} samples, "
-        f"{comparison.how} ({comparison.n_test} samples, {comparison.n_test_nodes} labels)."
+        f"tested on {comparison.how} ({comparison.n_test_nodes} labels)."
     )
 
 
@@ -219,8 +219,8 @@ def _mistakes(comparison: Comparison) -> Html:
         tag("p", f"Shown are the {len(shown)} labels that cost most; {left_out} others are left "
             "out.") if left_out else None,
         tag("h3", "What each mistake costs, and how often it was made"),
-        tag("p", "Colours of the counts: share of the nodes with the true label of the row. Arrow keys move "
-            "between cells.", class_="note"),
+        tag("p", "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
+            "move between cells.", class_="note"),
         tag("div", maps, class_="maps"),
         tag("h3", "Part of the mean cost due to each true label"),
         bars(
