@@ -29,6 +29,7 @@ from robustruct.cli.options import (
     listed_numbers,
 )
 from robustruct.cli.output import check_writable
+from robustruct.cli.reading import read_data, read_template
 from robustruct.cli.tables import number, table
 
 if TYPE_CHECKING:
@@ -250,12 +251,10 @@ def train(
     if alphas:
         estimator.set_params(**({"alpha": alphas[0]} if len(alphas) == 1 else {"alphas": alphas}))
     check_parameters(estimator)  # before anything is read: what is wrong here is the usage
-    options = {name: value for name, value in columns.items() if value is not None}
-    if template is not None:
-        options["template"] = _template(template, encoding)
+    columns["template"] = read_template(template, encoding)
     started = time.perf_counter()
-    corpus = _read(data, form, encoding, progress_wanted, options)
-    held_out = None if dev is None else _read(dev, corpus.format, encoding, progress_wanted, {})
+    corpus = read_data(data, form, encoding, progress_wanted, **columns)
+    held_out = None if dev is None else read_data(dev, corpus.format, encoding, progress_wanted)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
     estimator.set_params(loss=chosen_loss(loss, costs, order, labels, encoding))
@@ -286,31 +285,6 @@ def train(
         "bytes": os.path.getsize(output),
         "notes": notes,
     }
-
-
-def _template(path: str, encoding: str) -> Any:
-    from robustruct.formats.templates import Template
-    from robustruct.formats.text import Lines
-
-    with Lines(path, encoding) as lines:
-        return Template.parse("\n".join(lines) + "\n", path)
-
-
-def _read(
-    path: str, form: Format | str | None, encoding: str, wanted: bool, options: dict[str, Any]
-) -> Corpus:
-    from robustruct.formats.corpus import read_corpus
-    from robustruct.progress import Pace, progress
-
-    pace = Pace()
-    with progress(f"reading {path}", wanted) as show:
-        return read_corpus(
-            path,
-            form,
-            encoding=encoding,
-            watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
-            **options,
-        )
 
 
 def _fit(

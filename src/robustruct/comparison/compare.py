@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,7 @@ from robustruct.losses import LossLike, as_labels, as_loss, encode_labels, sorte
 from robustruct.metrics import confusion
 from robustruct.models import AGM, CRF, SSVM
 from robustruct.models.base import StructuredModel
+from robustruct.progress import progress
 
 KINDS: tuple[type[StructuredModel], ...] = (AGM, CRF, SSVM)
 FOLDS = 3  # of the cross-validation that chooses alpha, on training samples only
@@ -165,6 +166,7 @@ class Comparison:
                     "high": difference.high,
                     "p_value": difference.p_value,
                     "significant": difference.significant,
+                    "in_words": str(difference),
                 }
                 for difference in self.differences
             ],
@@ -184,7 +186,6 @@ def compare(
     n_jobs: int | None = None,
     seed: int = 0,
     verbose: int = 0,
-    say: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Train AGM, CRF and SSVM for a cost, and compare what their mistakes cost.
 
@@ -209,9 +210,7 @@ def compare(
     seed : int
         Of the splits, of training and of the resampling.
     verbose : int
-        1 shows the progress of every fit.
-    say : callable, optional
-        Told in a few words what begins.
+        1 shows progress.
 
     Returns
     -------
@@ -224,10 +223,10 @@ def compare(
     matrix = as_loss(loss).matrix(classes)
     fits: dict[str, list[Fit]] = {}
     notes: list[str] = []
-    if say is not None:
-        say("compiling")
-    for kind in KINDS:
-        _compile(kind(loss, n_jobs=n_jobs, random_state=seed), parts[0].train)
+    with progress("compiling", bool(verbose)) as show:
+        for kind in KINDS:
+            show(kind.__name__, None)
+            _compile(kind(loss, n_jobs=n_jobs, random_state=seed), parts[0].train)
     for kind in KINDS:
         fits[kind.__name__] = []
         for part in parts:
@@ -237,8 +236,6 @@ def compare(
             fit, warned = _trained(model, part.train)
             fits[kind.__name__].append(fit)
             notes += warned
-    if say is not None:
-        say("testing")
     predicted = {
         name: [
             labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
@@ -265,7 +262,10 @@ def compare(
         n_train=len(samples) if test is not None or folds is not None else len(parts[0].train),
         n_test=len(truth),
         n_test_nodes=sum(map(len, truth)),
-        weighted=any(part.test.node_weight is not None for part in parts),
+        weighted=any(
+            part.test.node_weight is not None or part.test.sample_weight is not None
+            for part in parts
+        ),
         truth=truth,
         methods=methods,
         differences=differences,
@@ -299,17 +299,20 @@ def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
         started = time.perf_counter()
         model.fit(train.X, train.y, train.sample_weight, train.node_weight)
         elapsed = time.perf_counter() - started
+    if model._interrupted:
+        raise KeyboardInterrupt("interrupted while training; nothing was compared")
     last = model.history_[-1].time if model.history_ else elapsed
     return Fit(model, last, elapsed), [str(warning.message) for warning in caught]
 
 
 def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Weight of every node of every test sample, those of the samples included."""
     weights: list[np.ndarray] = []
     for part in parts:
-        if part.test.node_weight is not None:
-            weights += [np.asarray(weight, float) for weight in part.test.node_weight]
-        else:
-            weights += [np.ones(len(labels)) for labels in part.test.y]
+        test = part.test
+        given = test.node_weight or [np.ones(len(labels)) for labels in test.y]
+        factors = np.ones(len(test)) if test.sample_weight is None else test.sample_weight
+        weights += [f * np.asarray(w, float) for f, w in zip(factors, given, strict=True)]
     if any(len(w) != len(labels) for w, labels in zip(weights, truth, strict=True)):
         raise InvalidInputError("node_weight of a test sample does not have one weight per node.")
     return weights

@@ -20,7 +20,7 @@ class Samples:
     X: Sequence[Any]
     y: Sequence[Any]
     sample_weight: np.ndarray | None = None
-    """(n_samples,) weight of each sample in training."""
+    """(n_samples,) weight of each sample, in training and in the test."""
     node_weight: Sequence[np.ndarray] | None = None
     """For each sample the weight of each node's cost, in training and in the test."""
     captions: Sequence[Sequence[str]] | None = None

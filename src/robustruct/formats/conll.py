@@ -212,6 +212,11 @@ class ConllFormat(Format):
         edges = self.template.edge_attributes(sentences)
         return [Graph.chain(*parts) for parts in zip(nodes, edges, strict=True)]
 
+    def captions(self, sample: Sample) -> list[str]:
+        special = (self.label_column, self.weight_column)
+        word = next(column for column in range(self.n_columns) if column not in special)
+        return [row[word] for row in sample.content]
+
     # ------------------------------------------------------------------------------------- writing
 
     def render(self, sample: Sample, answer: Answer) -> str:

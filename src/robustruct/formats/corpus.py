@@ -31,6 +31,8 @@ class Corpus:
     lines: list[int]
     """First line of each sample."""
     format: Format
+    captions: list[list[str]] | None = None
+    """What to write at each node where a sample is drawn; read only if asked for."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -53,6 +55,7 @@ def read_corpus(
     *,
     encoding: str = "utf-8",
     watch: Callable[[Lines, int], None] | None = None,
+    captions: bool = False,
     **columns: Any,
 ) -> Corpus:
     """Read a labelled file in any format.
@@ -68,6 +71,8 @@ def read_corpus(
     encoding : str
     watch : callable, optional
         Called now and then with the lines and the number of samples so far.
+    captions : bool
+        Whether to keep the words of the nodes, for drawing them.
     **columns
         Options of `ConllFormat.found`: ``label_column``, ``columns``, ``template`` and so on.
 
@@ -83,12 +88,15 @@ def read_corpus(
         weights: list[float] = []
         node_weights: list[Sequence[float] | None] = []
         starts: list[int] = []
+        words: list[list[str]] = []
         for chunk in chunks(form.samples(lines, labelled=True), CHUNK):
             X += form.features(chunk)
             labels += [sample.labels or [] for sample in chunk]
             weights += [sample.weight for sample in chunk]
             node_weights += [sample.node_weight for sample in chunk]
             starts += [sample.line for sample in chunk]
+            if captions:
+                words += [form.captions(sample) for sample in chunk]
             if watch is not None:
                 watch(lines, len(X))
         if not X:
@@ -106,6 +114,7 @@ def read_corpus(
         ],
         starts,
         form,
+        words if captions else None,
     )
 
 

@@ -55,6 +55,9 @@ class CrfsuiteFormat(Format):
     def features(self, samples: Sequence[Sample]) -> list[Any]:
         return [sample.content for sample in samples]
 
+    def captions(self, sample: Sample) -> list[str]:
+        return [next(iter(item), "") for item in sample.content]
+
     def render(self, sample: Sample, answer: Answer) -> str:
         written = []
         columns = [list(map(str, answer.labels))]

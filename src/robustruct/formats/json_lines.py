@@ -55,6 +55,9 @@ class JsonLinesFormat(Format):
     def features(self, samples: Sequence[Sample]) -> list[Any]:
         return [sample.content for sample in samples]
 
+    def captions(self, sample: Sample) -> list[str]:
+        return [_caption(node) for node in json.loads(sample.text[0])["nodes"]]
+
     def render(self, sample: Sample, answer: Answer) -> str:
         return json.dumps({**json.loads(sample.text[0]), **as_json(answer)}) + "\n"
 
@@ -64,6 +67,17 @@ class JsonLinesFormat(Format):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> JsonLinesFormat:
         return cls()
+
+
+def _caption(node: Any) -> str:
+    """The first text among the features of a node, as far as it has any."""
+    if isinstance(node, str):
+        return node
+    values = node.values() if isinstance(node, dict) else node
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts and isinstance(node, dict):
+        texts = list(node)
+    return texts[0] if texts else ""
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

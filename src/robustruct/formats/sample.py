@@ -56,6 +56,10 @@ class Format(ABC):
         """What a model takes for these samples; many at once are made faster than one by one."""
 
     @abstractmethod
+    def captions(self, sample: Sample) -> list[str]:
+        """What to write at each node where the sample is drawn, such as its word."""
+
+    @abstractmethod
     def render(self, sample: Sample, answer: Answer) -> str:
         """The sample with its answer, as text that ends a line."""
 
