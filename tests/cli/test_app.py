@@ -43,7 +43,7 @@ def test_shells_can_complete_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output.split() == ["evaluate"]
 
 
-@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--loss", "cubic"]])
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--cv", "1"]])
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     result = runner.invoke(cli.app, arguments)
     assert result.exit_code == 2
@@ -53,7 +53,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
 def test_what_the_library_refuses_is_a_message_not_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(loss: str, seed: int) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
         raise InvalidInputError("sample 3 is empty.")
 
     monkeypatch.setattr("robustruct.cli.compare.compare", refuse)

@@ -92,16 +92,16 @@ def test_node_weights_count_in_training_and_in_the_test() -> None:
 
 
 def test_folds_test_every_sample_once_by_a_model_that_did_not_see_it() -> None:
-    samples = counter("train", 8)
+    samples = counter("train", 12)
     found = compare(samples, folds=2, n_examples=2)
-    assert found.n_test == 8
+    assert found.n_test == 12
     parts, how = splits(samples, None, 2, 0)
     assert found.how == how == "each of them once, in 2 folds"
     tested = [id(x) for part in parts for x in part.test.X]
     assert sorted(tested) == sorted(map(id, samples.X))
     for part in parts:
         assert not {id(x) for x in part.train.X} & {id(x) for x in part.test.X}
-        assert len(part.train) == 4
+        assert len(part.train) == 6
     for method in found.methods:
         one_by_one = [
             labels
@@ -119,7 +119,7 @@ def test_a_third_is_held_out_by_default() -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="at least 3 to train on"):
+    with pytest.raises(InvalidInputError, match="at least 5 to train on"):
         compare(counter("train", 3))
     with pytest.raises(InvalidInputError, match="2 to test"):
         compare(counter("train", 5), counter("test", 1))

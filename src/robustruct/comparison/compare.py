@@ -22,7 +22,7 @@ from robustruct.models.base import StructuredModel
 from robustruct.progress import progress
 
 KINDS: tuple[type[StructuredModel], ...] = (AGM, CRF, SSVM)
-FOLDS = 3  # of the cross-validation that chooses alpha, on training samples only
+FOLDS = 5  # of the cross-validation that chooses alpha, on training samples only
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FIRST = 10.0  # times 1 / n_samples: where the walk of alphas="auto" starts
 STEP = 10.0**0.5
+FOLD_TOL = 5.0  # times tol: held-out scores settle long before the gap closes
 PATIENCE = 2  # steps without a better score after which the walk ends
 FARTHEST = 14  # steps in either direction: seven orders of magnitude
 
@@ -49,12 +50,12 @@ def select_alpha(
     pace = Pace()
     with progress(f"{type(model).__name__} choosing alpha", bool(model.verbose)) as show:
         for alpha in steps:
-            total = 0.0
+            held_out = 0.0
             for f, fold in enumerate(folds):
                 done = (len(scores) + f / len(folds)) / _expected(model, scores)
                 show(f"alpha {alpha:.2g}, fold {f + 1} of {len(folds)}", pace.left(done))
-                total += fold.score(alpha)
-            scores[alpha] = total / len(folds)
+                held_out += fold.score(alpha)
+            scores[alpha] = held_out / len(folds)
     return best_alpha(scores), dict(sorted(scores.items(), reverse=True))
 
 
@@ -100,7 +101,8 @@ class _Fold:
         train: np.ndarray,
         test: np.ndarray,
     ) -> None:
-        self.model = clone(model).set_params(alphas=None, loss=loss, verbose=0)
+        tol = FOLD_TOL * model.tol
+        self.model = clone(model).set_params(alphas=None, loss=loss, tol=tol, verbose=0)
         self.train = [_part(value, train) for value in values]
         self.test = [_part(value, test) for value in values]
         self.alpha = np.inf
