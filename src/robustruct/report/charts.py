@@ -158,7 +158,7 @@ def legend(names: Sequence[str]) -> Html:
         tag("span", tag("i", class_=f"swatch {name.lower()}"), name, class_="entry")
         for name in names
     ]
-    return tag("figcaption", entries, class_="legend")
+    return tag("div", entries, class_="legend")
 
 
 def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], unit: str) -> Html:

@@ -11,7 +11,7 @@ from robustruct.graphs.layout import positions
 from robustruct.report.html import Html, shortened, tag
 
 BOX = (56.0, 40.0)  # of the small charts
-COLUMN, LEVEL = 84.0, 112.0  # between nodes of a tree
+COLUMN, LEVEL = 84.0, 126.0  # between nodes of a tree
 MARGIN = 52.0
 LONGEST = 18  # characters of a label or word in a strip
 
@@ -61,7 +61,7 @@ def _strip(example: Example) -> Html:
 def _tree(example: Example) -> Html:
     n = len(example.truth)
     places = positions(n, example.edges) * [COLUMN, LEVEL] + [MARGIN, 34.0]
-    width, height = places.max(axis=0) + [MARGIN, 78.0]
+    width, height = places.max(axis=0) + [MARGIN, 92.0]
     drawn: list[Any] = [
         tag("line", x1=places[a, 0], y1=places[a, 1] + 20, x2=places[b, 0], y2=places[b, 1] + 20,
             class_="edge")
@@ -72,11 +72,12 @@ def _tree(example: Example) -> Html:
         caption = example.captions[i] if example.captions is not None else ""
         head = shortened(f"{example.truth[i]}", 9)
         inner = [
-            tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 36, rx=6.0,
+            tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 48, rx=6.0,
                 class_="node wrong" if wrong else "node"),
             tag("text", head, y=-4.0, class_="tick middle strong"),
             tag("g", _strategies(example, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
             tag("text", shortened(caption, 9), y=BOX[1] + 13, class_="tick middle"),
+            _marks(example, i),
         ]  # fmt: skip
         where = f"translate({x:.1f} {y:.1f})"
         drawn.append(tag("g", inner, transform=where, data_tip=tip(example, i), role="img"))
@@ -84,6 +85,17 @@ def _tree(example: Example) -> Html:
         "svg", drawn, viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}",
         height=f"{height:.0f}", class_="tree", data_rove=True,
     )  # fmt: skip
+
+
+def _marks(example: Example, node: int) -> list[Html]:
+    """A dot per method, filled where it is right."""
+    drawn = []
+    for m, (name, labels) in enumerate(example.predicted.items()):
+        right = labels[node] == example.truth[node]
+        x = 14.0 * (m - (len(example.predicted) - 1) / 2)
+        kind = f"{'dot' if right else 'miss'} {name.lower()}"
+        drawn.append(tag("circle", cx=x, cy=BOX[1] + 22, r=4.0, class_=kind))
+    return drawn
 
 
 def _strategies(example: Example, node: int) -> list[Html]:

@@ -17,6 +17,7 @@ from robustruct.report.charts import (
     bars,
     heat_map,
     interval_chart,
+    legend,
     line_chart,
     number,
     percent,
@@ -270,6 +271,13 @@ def _examples(comparison: Comparison) -> Html:
             tag("article", tag("h3", f"Test sample {example.place}"), tag("p", f"Cost: {costs}"),
                 drawing(example))
         )  # fmt: skip
+    key: list[Html] = []
+    if not all(example.is_chain for example in comparison.examples):
+        key = [
+            tag("p", "Above a node of a tree stands its true label, below it a dot per method, "
+                "filled where the method is right."),
+            legend([method.name for method in comparison.methods]),
+        ]  # fmt: skip
     return text(
         tag(
             "p",
@@ -278,6 +286,7 @@ def _examples(comparison: Comparison) -> Html:
             "distribution p of the predictor, downwards the distribution q of the adversary, who "
             "plays the labels that are hardest to guess.",
         ),
+        key,
         drawn,
     )
 
