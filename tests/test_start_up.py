@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "sklearn", "numpy", "scipy", "llvmlite")
+HEAVY = ("numba", "sklearn", "numpy", "scipy", "llvmlite", "matplotlib")
 
 
 def run(code: str, **environment: str) -> str:

@@ -17,7 +17,7 @@ from robustruct.cli.app import app, main
 from robustruct.comparison import Samples
 from robustruct.datasets import position_weights
 
-COMMAND = [sys.executable, "-c", "from robustruct.cli.app import main; main()", "compare"]
+COMMAND = [sys.executable, "-m", "robustruct", "compare"]
 WORDS = {
     "D": ["the", "a", "that"],
     "N": ["fish", "can", "flies", "cat", "light", "watch"],
