@@ -12,6 +12,8 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import Absolute
 from robustruct.metrics import mean_loss
 
+_folds = compare.__globals__["_folds"]
+
 
 def counter(part: str, n: int, *, weighted: bool = False) -> Samples:
     data = load_counter(part, n_sequences=n, length=5)
@@ -116,6 +118,15 @@ def test_a_third_is_held_out_by_default() -> None:
     (part,), how = splits(counter("train", 10), None, None, 0)
     assert (len(part.train), len(part.test)) == (6, 4)
     assert "held out" in how
+
+
+def test_large_data_choose_alpha_on_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = counter("train", 11)
+    assert _folds(samples, 0) == 5
+    monkeypatch.setitem(_folds.__globals__, "LARGE", 55)
+    ((train, test),) = _folds(samples, 0)
+    assert (len(train), len(test)) == (9, 2)
+    assert sorted([*train, *test]) == list(range(11))
 
 
 def test_too_few_samples_are_refused() -> None:

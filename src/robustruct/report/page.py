@@ -122,7 +122,7 @@ def _comparison(comparison: Comparison) -> Html:
         tag("h3", "How alpha was chosen"),
         tag(
             "p",
-            "Each method tried penalties on folds of its training samples, from strong to weak, "
+            "Each method tried penalties on parts of its training samples, from strong to weak, "
             "until the held-out cost stopped falling. The large dot is the choice.",
         ),
         _paths(comparison),
