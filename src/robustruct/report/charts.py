@@ -11,8 +11,8 @@ import numpy as np
 
 from robustruct.report.html import Html, shortened, tag
 
-WIDTH, HEIGHT = 640.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 12.0, 44.0
+WIDTH, HEIGHT = 640.0, 320.0
+LEFT, RIGHT, TOP, BOTTOM = 84.0, 14.0, 30.0, 56.0  # room for the larger type of small screens
 
 
 @dataclass(frozen=True)
@@ -138,17 +138,14 @@ def _axes(
     for value in x_axis.ticks():
         x = x_axis.place(value)
         drawn.append(tag("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid"))
-        drawn.append(tag("text", x_text(value), x=x, y=bottom + 16, class_="tick middle"))
+        drawn.append(tag("text", x_text(value), x=x, y=bottom + 20, class_="tick middle"))
     for value in y_axis.ticks():
         y = y_axis.place(value)
         drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         drawn.append(tag("text", y_text(value), x=LEFT - 6, y=y + 4, class_="tick end"))
     middle = (LEFT + WIDTH - RIGHT) / 2
     drawn.append(tag("text", x_label, x=middle, y=HEIGHT - 8, class_="axis middle"))
-    turned = f"rotate(-90 14 {(TOP + bottom) / 2:g})"
-    drawn.append(
-        tag("text", y_label, x=14.0, y=(TOP + bottom) / 2, transform=turned, class_="axis middle")
-    )
+    drawn.append(tag("text", y_label, x=0.0, y=16.0, class_="axis"))
     return drawn
 
 
@@ -163,16 +160,16 @@ def legend(names: Sequence[str]) -> Html:
 
 def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], unit: str) -> Html:
     """(name, low, value, high) as dots with whiskers."""
-    step, left = 34.0, 62.0
-    height = step * len(rows) + 40
+    step, left = 34.0, 80.0
+    height = step * len(rows) + 54
     ends = [value for _, low, _, high in rows for value in (low, high)]
     axis = linear_axis(ends, left, WIDTH - RIGHT)
     drawn: list[Any] = []
     for value in axis.ticks():
         x = axis.place(value)
-        drawn.append(tag("line", x1=x, x2=x, y1=4.0, y2=height - 36, class_="grid"))
-        drawn.append(tag("text", number(value), x=x, y=height - 20, class_="tick middle"))
-    drawn.append(tag("text", unit, x=(left + WIDTH) / 2, y=height - 3, class_="axis middle"))
+        drawn.append(tag("line", x1=x, x2=x, y1=4.0, y2=height - 50, class_="grid"))
+        drawn.append(tag("text", number(value), x=x, y=height - 30, class_="tick middle"))
+    drawn.append(tag("text", unit, x=(left + WIDTH) / 2, y=height - 6, class_="axis middle"))
     for i, (name, low, value, high) in enumerate(rows):
         y = step * (i + 0.5) + 2
         kind = name.lower()

@@ -70,13 +70,13 @@ def _tree(example: Example) -> Html:
     for i, (x, y) in enumerate(places.tolist()):
         wrong = any(labels[i] != example.truth[i] for labels in example.predicted.values())
         caption = example.captions[i] if example.captions is not None else ""
-        head = shortened(f"{example.truth[i]}", 9)
+        head = shortened(example.truth[i], 8)
         inner = [
             tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 48, rx=6.0,
                 class_="node wrong" if wrong else "node"),
             tag("text", head, y=-4.0, class_="tick middle strong"),
             tag("g", _strategies(example, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
-            tag("text", shortened(caption, 9), y=BOX[1] + 13, class_="tick middle"),
+            tag("text", shortened(caption, 8), y=BOX[1] + 13, class_="tick middle"),
             _marks(example, i),
         ]  # fmt: skip
         where = f"translate({x:.1f} {y:.1f})"
