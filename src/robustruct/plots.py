@@ -156,10 +156,13 @@ def strategies(
            label="predictor p")  # fmt: skip
     ax.bar(left.ravel(), -BAR_HEIGHT * q.ravel(), bar, base.ravel(), color=ADVERSARY,
            label="adversary q")  # fmt: skip
+    clear = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5}  # of the edges
     for i, (x, y) in enumerate(places):
-        ax.text(x, y + BAR_HEIGHT + 0.05, names[int(p[i].argmax())], ha="center", va="bottom")
+        label = names[int(p[i].argmax())]
+        ax.text(x, y + BAR_HEIGHT + 0.05, label, ha="center", va="bottom", bbox=clear)
         if captions is not None:
-            ax.text(x, y - BAR_HEIGHT - 0.05, str(captions[i]), ha="center", va="top", color="0.4")
+            below = y - BAR_HEIGHT - 0.05
+            ax.text(x, below, captions[i], ha="center", va="top", color="0.4", bbox=clear)
     ax.set_xlim(places[:, 0].min() - 0.7, places[:, 0].max() + 0.7)
     ax.set_ylim(places[:, 1].min() - 0.8, places[:, 1].max() + 0.8)
     ax.set_axis_off()
