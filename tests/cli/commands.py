@@ -38,6 +38,8 @@ def comparable(text: str) -> str:
     text = text.replace(str(DATA), "DATA")
     text = re.sub(r"reading [\d.]+ s, training [\d.]+ s", "reading S s, training S s", text)
     text = re.sub(r"\([\d.]+ MB\)", "(N MB)", text)
+    # The columns of seconds and gaps in the table of a comparison.
+    text = re.sub(r" +\d+\.\d s +\d+\.\d s +\d\.\d\d%", " S s S s G%", text)
     # The column of seconds in the history of training.
     return re.sub(r"^( +\d+ +)\d+\.\d\d( )", r"\1S.SS\2", text, flags=re.MULTILINE)
 
