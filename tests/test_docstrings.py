@@ -48,7 +48,7 @@ def listed_parameters(docstring: str) -> list[str]:
     )
     if section is None:
         return []
-    heads = re.findall(r"^(\w[\w, *]*?)(?: :.*)?$", section[1], re.MULTILINE)
+    heads = re.findall(r"^(\*{0,2}\w[\w, *]*?)(?: :.*)?$", section[1], re.MULTILINE)
     return [name.strip(" *") for head in heads for name in head.split(",")]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "sklearn", "numpy", "scipy", "llvmlite")
+HEAVY = ("numba", "sklearn", "numpy", "scipy", "llvmlite", "matplotlib")
 
 
 def run(code: str, **environment: str) -> str:
@@ -30,6 +30,7 @@ def run(code: str, **environment: str) -> str:
         "from robustruct.cli.app import app; app(['--help'], standalone_mode=False)",
         "from robustruct.cli.app import app; app(['--version'], standalone_mode=False)",
         "from robustruct.cli.app import app; app(['compare', '--help'], standalone_mode=False)",
+        "from robustruct.cli.app import app; app(['train', '--help'], standalone_mode=False)",
     ],
 )
 def test_nothing_heavy_is_imported(start: str) -> None:

@@ -15,3 +15,15 @@ class IncompatibleError(RobustructError, ValueError):
 
 class MissingDataError(RobustructError, FileNotFoundError):
     """A data set is not where it was looked for; the message says how to point to it."""
+
+
+class MissingExtraError(RobustructError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class FileFormatError(InvalidInputError):
+    """A file holds something else than it should; the message names the file and the line."""
+
+    def __init__(self, name: str, line: int | None, message: str) -> None:
+        place = name if line is None else f"{name}, line {line}"
+        super().__init__(f"{place}: {message}")

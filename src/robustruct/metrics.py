@@ -1,13 +1,25 @@
-"""How much the mistakes of a prediction cost."""
+"""How much the mistakes of a prediction cost, and which mistakes they are."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.losses import Labels, LossLike, as_labels, as_loss
+from robustruct.losses import (
+    Labels,
+    LossLike,
+    as_labels,
+    as_loss,
+    encode_labels,
+    sorted_labels,
+)
+
+_SPAN_LABEL = re.compile(r"[BIES]-.+")
 
 
 def mean_loss(
@@ -70,6 +82,143 @@ def mean_loss(
         )
     sample_cost = np.bincount(sample_of, weights=cost, minlength=len(n_nodes))
     return float((sample_cost / sample_weight).mean())
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How well things of one kind were found."""
+
+    n_true: int
+    n_predicted: int
+    n_correct: int
+
+    @property
+    def precision(self) -> float:
+        """Part of the predicted ones that are right; 0 if none was predicted."""
+        return self.n_correct / self.n_predicted if self.n_predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Part of the true ones that were found; 0 if there is none."""
+        return self.n_correct / self.n_true if self.n_true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        both = self.n_true + self.n_predicted
+        return 2 * self.n_correct / both if both else 0.0
+
+
+def confusion(y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.ndarray:
+    """(k, k) number of nodes with each [true label, predicted label].
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label arrays, or one flat array
+    classes : sequence, optional
+        Order of rows and columns; by default the sorted labels of both.
+
+    Examples
+    --------
+    >>> confusion([["a", "b", "b"]], [["a", "a", "b"]])
+    array([[1, 0],
+           [1, 1]])
+    """
+    true, predicted, order = _codes(y_true, y_pred, classes)
+    k = len(order)
+    return np.bincount(true * k + predicted, minlength=k * k).reshape(k, k)
+
+
+def label_scores(y_true: Any, y_pred: Any, classes: Labels | None = None) -> dict[Any, Detection]:
+    """Precision, recall and F1 of every label; arguments as for `confusion`."""
+    counts = confusion(y_true, y_pred, classes)
+    order = _codes(y_true, y_pred, classes)[2].tolist()
+    return {
+        label: Detection(int(counts[a].sum()), int(counts[:, a].sum()), int(counts[a, a]))
+        for a, label in enumerate(order)
+    }
+
+
+def is_span_labelling(labels: Labels) -> bool:
+    """Whether labels mark spans: all of them "O" or B-, I-, E-, S- with a type."""
+    names = as_labels(labels).tolist()
+    marks = [name for name in names if name != "O"]
+    return bool(marks) and all(
+        isinstance(name, str) and _SPAN_LABEL.fullmatch(name) for name in marks
+    )
+
+
+def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detection]]:
+    """Precision, recall and F1 of spans such as entities and chunks: overall, and by type.
+
+    A span is right if its first and last node and its type are. Labels are BIO or BIOES; where they
+    break the rules, spans are read as conlleval does: an I that continues nothing starts one.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label arrays
+        Spans do not cross samples.
+
+    Examples
+    --------
+    >>> overall, by_type = span_scores([["B-X", "I-X", "O"]], [["B-X", "O", "B-Y"]])
+    >>> overall
+    Detection(n_true=1, n_predicted=2, n_correct=0)
+    """
+    true, n_nodes = _flat_labels(y_true, "y_true")
+    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+    _check_same_sizes(n_nodes, n_predicted, "y_pred")
+    first_of_sample = np.zeros(len(true), bool)
+    first_of_sample[(np.cumsum(n_nodes) - n_nodes)[n_nodes > 0]] = True
+    spans_true, spans_predicted = (
+        set(_spans(labels, first_of_sample)) for labels in (true, predicted)
+    )
+    correct = spans_true & spans_predicted
+    groups = (spans_true, spans_predicted, correct)
+    counts = [Counter(kind for _, _, kind in spans) for spans in groups]
+    kinds = sorted({*counts[0], *counts[1]})
+    by_type = {kind: Detection(*(count[kind] for count in counts)) for kind in kinds}
+    return Detection(*map(len, groups)), by_type
+
+
+def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[tuple[int, int, str]]:
+    """(first node, node after the last, type) of every span."""
+    classes, code = np.unique(labels, return_inverse=True)
+    if not all(name == "O" for name in classes.tolist()) and not is_span_labelling(classes):
+        wrong = next(n for n in classes.tolist() if n != "O" and not is_span_labelling([n]))
+        raise InvalidInputError(
+            f"the label {wrong!r} marks no span; labels are 'O', or B-, I-, E- or S- and a type."
+        )
+    tag = np.array([str(name)[0] for name in classes])[code]
+    kinds = [str(name)[2:] for name in classes]
+    names, kind_of_class = np.unique(np.array(kinds), return_inverse=True)
+    kind = kind_of_class[code]
+    inside = tag != "O"
+    continues = np.zeros(len(code), bool)
+    continues[1:] = (
+        np.isin(tag[1:], ("I", "E")) & np.isin(tag[:-1], ("B", "I")) & (kind[1:] == kind[:-1])
+    )
+    continues &= ~first_of_sample
+    starts = np.flatnonzero(inside & ~continues)
+    last = np.append(~continues[1:], True) if len(code) else continues
+    ends = np.flatnonzero(inside & last) + 1
+    types = names[kind[starts]].tolist()
+    return list(zip(starts.tolist(), ends.tolist(), types, strict=True))
+
+
+def _codes(
+    y_true: Any, y_pred: Any, classes: Labels | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of the true and the predicted labels, and the labels in their order."""
+    true, n_nodes = _flat_labels(y_true, "y_true")
+    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+    _check_same_sizes(n_nodes, n_predicted, "y_pred")
+    order = sorted_labels([true, predicted]) if classes is None else as_labels(classes)
+    return (
+        encode_labels(true, order, "y_true"),
+        encode_labels(predicted, order, "y_pred"),
+        order,
+    )
 
 
 def _flat_labels(y: Any, field: str) -> tuple[np.ndarray, np.ndarray]:

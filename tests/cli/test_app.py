@@ -19,10 +19,31 @@ def test_version() -> None:
 def test_help_lists_the_subcommands() -> None:
     result = runner.invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    assert "compare" in result.output
+    for name in ("train", "predict", "evaluate", "inspect", "compare"):
+        assert f"\n  {name} " in result.output
 
 
-@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--loss", "cubic"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["predict"], ["evaluate"], ["inspect"]])
+def test_help_explains_exit_codes(command: list[str]) -> None:
+    result = runner.invoke(cli.app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "130 interrupted" in " ".join(result.output.split())
+
+
+def test_the_direction_of_costs_is_in_the_help() -> None:
+    text = " ".join(runner.invoke(cli.app, ["train", "--help"]).output.split())
+    assert '"B-PER>O=5" says that predicting O where B-PER is true costs 5' in text
+
+
+def test_shells_can_complete_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_ROBUSTRUCT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "robustruct ev")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    result = runner.invoke(cli.app, [], prog_name="robustruct")
+    assert result.output.split() == ["evaluate"]
+
+
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--cv", "1"]])
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     result = runner.invoke(cli.app, arguments)
     assert result.exit_code == 2
@@ -32,7 +53,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
 def test_what_the_library_refuses_is_a_message_not_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(loss: str, seed: int) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
         raise InvalidInputError("sample 3 is empty.")
 
     monkeypatch.setattr("robustruct.cli.compare.compare", refuse)

@@ -30,6 +30,7 @@ def with_value(value):
         ({"alpha": float("nan")}, "alpha=nan"),
         ({"alpha": "big"}, "alpha='big'"),
         ({"alphas": []}, "alphas is empty"),
+        ({"alphas": "many"}, "alphas='many' is not known; use one of 'auto'"),
         ({"alphas": [1.0, 0.0]}, r"alphas=.*0\.0"),
         ({"alphas": [1.0], "cv": 1}, "cv=1 folds, but there are 2 samples"),
         ({"alphas": [1.0], "cv": 7}, "cv=7 folds, but there are 2 samples"),

@@ -337,7 +337,7 @@ class Interrupted:
 @pytest.mark.parametrize("Model", MODELS)
 def test_ctrl_c_keeps_the_best_model_and_says_so(Model, monkeypatch):
     X, y = chains(20)
-    monkeypatch.setattr(base, "display", Interrupted(3))
+    monkeypatch.setattr(base, "fit_progress", Interrupted(3))
     with pytest.warns(
         ConvergenceWarning, match="interrupted after .* the best model so far is kept"
     ):
@@ -350,7 +350,7 @@ def test_ctrl_c_before_the_first_certificate(monkeypatch):
     X, y = chains(20)
     model = AGM(alpha=0.1, warm_start=True).fit(X, y)
     weights = model.coef_
-    monkeypatch.setattr(base, "display", Interrupted(0))
+    monkeypatch.setattr(base, "fit_progress", Interrupted(0))
     with pytest.warns(ConvergenceWarning, match="interrupted after 0 certified passes"):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, weights)
@@ -363,7 +363,7 @@ def test_ctrl_c_while_alpha_is_chosen_leaves_the_old_model(monkeypatch):
     X, y = chains(20)
     model = AGM(alpha=0.1).fit(X, y)
     before = model.predict(X)
-    monkeypatch.setattr(base, "display", Interrupted(1))
+    monkeypatch.setattr(base, "fit_progress", Interrupted(1))
     with pytest.raises(KeyboardInterrupt, match="while choosing alpha"):
         model.set_params(alphas=[1.0, 0.1]).fit(X, y)
     assert same(model.predict(X), before)

@@ -8,13 +8,18 @@ from typing import Annotated
 import typer
 
 from robustruct._version import __version__
+from robustruct.cli import errors
 from robustruct.cli.compare import compare_cli
+from robustruct.cli.evaluate import evaluate_cli
+from robustruct.cli.inspect import inspect_cli
+from robustruct.cli.predict import predict_cli
+from robustruct.cli.train import train_cli
 from robustruct.errors import RobustructError
 
 app = typer.Typer(
     name="robustruct",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=errors.HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # drawing boxes would double the time to show help
 )
@@ -38,13 +43,23 @@ def robustruct(
     """Label sequences, trees and small graphs with models trained for the cost that matters."""
 
 
-app.command("compare")(compare_cli)
+for command, name in (
+    (train_cli, "train"),
+    (predict_cli, "predict"),
+    (evaluate_cli, "evaluate"),
+    (inspect_cli, "inspect"),
+    (compare_cli, "compare"),
+):
+    app.command(name, epilog=errors.HELP)(command)
 
 
 def main() -> None:
-    """Run the command; what the library refuses is a message on stderr and exit code 2."""
+    """Run the command; what the library refuses is a message on stderr and an exit code."""
     try:
         app()
     except RobustructError as error:
         print(f"robustruct: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(errors.exit_code(error))
+    except OSError as error:
+        print(f"robustruct: {error}", file=sys.stderr)
+        sys.exit(errors.FAILED)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from robustruct.errors import InvalidInputError, MissingDataError
@@ -40,36 +39,3 @@ def checked_choice(value: str, choices: Iterable[str], field: str) -> str:
             f"{field}={value!r} is not available; use {' or '.join(map(repr, allowed))}."
         )
     return value
-
-
-def gzip_lines(file: Path) -> Iterator[str]:
-    """Lines of a compressed UTF-8 text, without their ends."""
-    with gzip.open(file, "rt", encoding="utf-8", newline="\n") as stream:
-        for line in stream:
-            yield line.rstrip("\n")
-
-
-def gzip_sentences(
-    file: Path, separator: str, n_columns: int, comment: str | None = None
-) -> Iterator[list[list[str]]]:
-    """Sentences of a column file: rows of ``n_columns`` fields, blank lines in between.
-
-    Lines that start with ``comment`` are left out; by default none are, for a word may be ``#``.
-    """
-    rows: list[list[str]] = []
-    for number, line in enumerate(gzip_lines(file), start=1):
-        if comment is not None and line.startswith(comment):
-            continue
-        if line:
-            fields = line.split(separator)
-            if len(fields) != n_columns:
-                raise InvalidInputError(
-                    f"{file}, line {number}: {len(fields)} columns instead of {n_columns}; "
-                    "the file is damaged or of another format, fetch it again."
-                )
-            rows.append(fields)
-        elif rows:
-            yield rows
-            rows = []
-    if rows:
-        yield rows

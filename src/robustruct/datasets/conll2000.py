@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from robustruct.datasets._files import DataHome, checked_choice, data_file, gzip_sentences
+from robustruct.datasets._files import DataHome, checked_choice, data_file
 from robustruct.datasets.dataset import Dataset
+from robustruct.formats.conll import sentences
+from robustruct.formats.text import Lines
 
 Token = tuple[str, str]  # word, part of speech
 
@@ -44,9 +46,10 @@ def load_conll2000(split: str = "train", *, data_home: DataHome = None) -> Datas
     file = data_file(f"conll2000/{split}.txt.gz", "sentences of CoNLL-2000", data_home)
     X: list[list[Token]] = []
     y = []
-    for rows in gzip_sentences(file, " ", 3):
-        X.append([(word, pos) for word, pos, _ in rows])
-        y.append(np.array([tag for _, _, tag in rows]))
+    with Lines(file) as lines:
+        for sentence in sentences(lines, [3]):
+            X.append([(word, pos) for word, pos, _ in sentence.rows])
+            y.append(np.array([tag for _, _, tag in sentence.rows]))
     return Dataset(f"conll2000/{split}", X, y)
 
 

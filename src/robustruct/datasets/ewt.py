@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.datasets._files import DataHome, checked_choice, data_file, gzip_sentences
+from robustruct.datasets._files import DataHome, checked_choice, data_file
 from robustruct.datasets.dataset import Dataset
+from robustruct.formats.conll import TAB, sentences
+from robustruct.formats.text import Lines
 from robustruct.graphs.graph import Graph
 
 _COLUMN = {"upos": 2, "xpos": 3, "deprel": 5}
@@ -46,7 +48,9 @@ def load_ewt_pos(
     file = data_file(f"ewt_pos/{split}.conll.gz", "sentences of the web treebank", data_home)
     X: list[Any] = []
     y = []
-    for rows in gzip_sentences(file, "\t", 6, comment="# "):
+    with Lines(file) as lines:
+        trees = [sentence.rows for sentence in sentences(lines, [6], TAB, comment="# ")]
+    for rows in trees:
         attributes = word_attributes([row[1] for row in rows])
         if label == "deprel":
             for row, of_word in zip(rows, attributes, strict=True):

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.datasets._files import DataHome, checked_choice, data_file, gzip_lines
+from robustruct.datasets._files import DataHome, checked_choice, data_file
 from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
+from robustruct.formats.text import Lines
 
 ROLES = ("A0", "A1", "A2", "R-A0", "R-A1", "R-A2", "V", "R", "O")  # names of the labels 0..8
 
@@ -108,15 +109,16 @@ def load_srl(corpus: str = "ewt", split: str = "train", *, data_home: DataHome =
     path = f"srl/{corpus}.{split}.pruned.jsonl.gz"
     file = data_file(path, "pruned constituent trees with semantic roles", data_home)
     X, y = [], []
-    for number, line in enumerate(gzip_lines(file), start=1):
-        try:
-            record = json.loads(line)
-            y.append(np.array(record.pop("y"), dtype=np.int64))
-            record["parent"] = np.array(record["parent"], dtype=np.intp)
-            X.append(PrunedTree(**record))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"{file}, line {number} is not a pruned tree ({error}); the file is damaged or of "
-                "another format, fetch it again."
-            ) from error
+    with Lines(file) as lines:
+        for line in lines:
+            try:
+                record = json.loads(line)
+                y.append(np.array(record.pop("y"), dtype=np.int64))
+                record["parent"] = np.array(record["parent"], dtype=np.intp)
+                X.append(PrunedTree(**record))
+            except (KeyError, TypeError, ValueError) as error:
+                raise InvalidInputError(
+                    f"{file}, line {lines.number} is not a pruned tree ({error}); the file is "
+                    "damaged or of another format, fetch it again."
+                ) from error
     return Dataset(f"srl/{corpus}/{split}", X, y)

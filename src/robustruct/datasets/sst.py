@@ -6,9 +6,10 @@ import re
 
 import numpy as np
 
-from robustruct.datasets._files import DataHome, checked_choice, data_file, gzip_lines
+from robustruct.datasets._files import DataHome, checked_choice, data_file
 from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
+from robustruct.formats.text import Lines
 from robustruct.graphs.graph import Graph
 
 _TOKEN = re.compile(r"\((\d)|(\))|([^\s()]+)")
@@ -34,16 +35,17 @@ def load_sst(split: str = "train", *, data_home: DataHome = None) -> Dataset:
     checked_choice(split, ("train", "dev", "test"), "split")
     file = data_file(f"sst/{split}.txt.gz", "trees of the Stanford Sentiment Treebank", data_home)
     X, y = [], []
-    for number, line in enumerate(gzip_lines(file), start=1):
-        try:
-            graph, labels = parsed_tree(line)
-        except (IndexError, InvalidInputError) as error:
-            raise InvalidInputError(
-                f"{file}, line {number} is not a tree such as '(3 (2 very) (3 good))'; the file is "
-                "damaged or of another format, fetch it again."
-            ) from error
-        X.append(graph)
-        y.append(labels)
+    with Lines(file) as lines:
+        for line in lines:
+            try:
+                graph, labels = parsed_tree(line)
+            except (IndexError, InvalidInputError) as error:
+                raise InvalidInputError(
+                    f"{file}, line {lines.number} is not a tree such as '(3 (2 very) (3 good))'; "
+                    "the file is damaged or of another format, fetch it again."
+                ) from error
+            X.append(graph)
+            y.append(labels)
     return Dataset(f"sst/{split}", X, y)
 
 

@@ -1,5 +1,6 @@
 """Dicts, sparse and dense input to one feature space; scores, and their adjoint."""
 
+from robustruct.features.coded import CodedAttributes
 from robustruct.features.linear import (
     adjoint,
     labelling_features,
@@ -12,6 +13,7 @@ from robustruct.features.matrix import FeatureMatrix, SparseRows
 from robustruct.features.space import Design, FeatureSpace
 
 __all__ = [
+    "CodedAttributes",
     "Design",
     "FeatureMatrix",
     "FeatureSpace",

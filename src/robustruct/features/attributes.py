@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, groupby
 from numbers import Real
 from operator import getitem
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
+from robustruct.features.coded import CodedAttributes
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""
@@ -56,6 +57,8 @@ def attribute_entries(
 
     ``where(block, item)`` names an item in a message.
     """
+    if all(type(block) is CodedAttributes for block in blocks):
+        return _entries_of_codes(blocks, vocabulary)
     items = list(chain.from_iterable(blocks))
     kinds = set(map(type, items))
     try:
@@ -66,6 +69,32 @@ def attribute_entries(
     except (TypeError, OverflowError):
         pass  # something else than strings and numbers inside: take the road that knows them all
     return _entries_of_anything(blocks, vocabulary, where)
+
+
+def _entries_of_codes(blocks: list[CodedAttributes], vocabulary: Vocabulary) -> Entries:
+    """Every name that occurs is looked up once, in the order of first appearance."""
+    lengths, columns = [np.empty(0, np.intp)], [np.empty(0, np.int32)]
+    for _, group in groupby(blocks, lambda block: id(block.names)):
+        members = list(group)
+        names = members[0].names
+        for width, same in groupby(members, lambda block: block.codes.shape[1]):
+            codes = np.concatenate([block.codes for block in same])
+            lengths.append(np.full(len(codes), width))
+            columns.append(_columns_of_names(names, codes.ravel(), vocabulary))
+    counts, found = np.concatenate(lengths), np.concatenate(columns)
+    return _indptr(counts, len(counts)), found, np.ones(len(found))
+
+
+def _columns_of_names(names: list[str], codes: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    first = np.full(len(names), len(codes))
+    # Assigned from the last to the first, so that the first appearance stays.
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    used = np.flatnonzero(first < len(codes))
+    used = used[np.argsort(first[used])]
+    column_of = np.empty(len(names), np.int32)
+    looked_up = map(vocabulary.__getitem__, [names[code] for code in used.tolist()])
+    column_of[used] = np.fromiter(looked_up, np.int32, len(used))
+    return column_of[codes]
 
 
 def _entries_of_strings(items: list[Any], vocabulary: Vocabulary) -> Entries:

@@ -21,6 +21,7 @@ from robustruct.features.attributes import (
     Vocabulary,
     attribute_entries,
 )
+from robustruct.features.coded import CodedAttributes
 from robustruct.features.matrix import FeatureMatrix, SparseRows
 from robustruct.graphs import n_rows
 
@@ -161,6 +162,8 @@ def _kind(part: Any, name: str) -> str:
         return SPARSE
     if hasattr(part, "__array__"):
         return DENSE
+    if isinstance(part, CodedAttributes):
+        return ATTRIBUTES
     if not isinstance(part, list | tuple):
         raise InvalidInputError(
             f"{name} are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or "

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from robustruct.errors import InvalidInputError
+from robustruct.features.coded import CodedAttributes
 from robustruct.features.columns import (
     Blocks,
     Columns,
@@ -201,7 +202,9 @@ def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
 
 def _checked_chain(sample: Any, s: int) -> Any:
     if not (
-        sp.issparse(sample) or hasattr(sample, "__array__") or isinstance(sample, list | tuple)
+        sp.issparse(sample)
+        or hasattr(sample, "__array__")
+        or isinstance(sample, list | tuple | CodedAttributes)
     ):
         raise InvalidInputError(
             f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse "

@@ -1,1 +1,1 @@
-"""Files: models as safetensors."""
+"""Files: text formats of samples, feature templates, costs; models as safetensors."""

@@ -110,6 +110,28 @@ def solve_games(
     play = solve_batch(
         game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs
     )
+    return solutions(game, play, tol, n_jobs)
+
+
+def solve_batch(
+    game: Game,
+    solver: str | GameSolver = "auto",
+    tol: float = 1e-6,
+    start: Play | None = None,
+    n_jobs: int | None = -1,
+) -> Play:
+    """Feasible strategies for every game of a batch."""
+    chosen = solver_by_name(solver) if isinstance(solver, str) else solver
+    reason = chosen.refusal(game)
+    if reason is not None:
+        raise IncompatibleError(f"solver {chosen.name!r} cannot take this game: {reason}.")
+    play = chosen.play(game, tol, start, n_jobs)
+    play.repair(game, n_jobs)
+    return play
+
+
+def solutions(game: Game, play: Play, tol: float, n_jobs: int | None = -1) -> list[GameSolution]:
+    """The strategies of each game in the user's order, with the bounds they prove."""
     lower, upper = play.bounds(game, n_jobs)
     batch = game.scores.batch
     p, r = batch.split_nodes(batch.to_user(play.p)), batch.split_nodes(batch.to_user(play.r))
@@ -135,23 +157,6 @@ def solve_games(
             )
         )
     return solutions
-
-
-def solve_batch(
-    game: Game,
-    solver: str | GameSolver = "auto",
-    tol: float = 1e-6,
-    start: Play | None = None,
-    n_jobs: int | None = -1,
-) -> Play:
-    """Feasible strategies for every game of a batch."""
-    chosen = solver_by_name(solver) if isinstance(solver, str) else solver
-    reason = chosen.refusal(game)
-    if reason is not None:
-        raise IncompatibleError(f"solver {chosen.name!r} cannot take this game: {reason}.")
-    play = chosen.play(game, tol, start, n_jobs)
-    play.repair(game, n_jobs)
-    return play
 
 
 def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:

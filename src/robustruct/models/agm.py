@@ -74,8 +74,10 @@ class AGM(StructuredModel):
         Transitions that may not be predicted.
     constraints : "BIO" or "BIOES", optional
         Tagging scheme whose rules must hold.
-    alphas : sequence of float, optional
-        Choose alpha among these by ``cv``-fold cross-validation on the training data.
+    alphas : "auto" or sequence of float, optional
+        Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
+        with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving.
+        These fits stop at a gap of 5 * tol.
     cv : int or scikit-learn splitter
     patience : int
         Evaluations without improvement before ``fit(..., validation=...)`` stops.

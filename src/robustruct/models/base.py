@@ -21,9 +21,9 @@ from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
-from robustruct.models.progress import display
 from robustruct.models.selection import select_alpha
 from robustruct.parallel import n_threads
+from robustruct.progress import fit_progress
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
@@ -35,6 +35,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
 
     _decisions: tuple[str, ...] = ("map", "predictor")
     _last_ascent: Any
+    _bias = True  # a constant feature on every node; CRFsuite's models have none
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -50,7 +51,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        alphas: Sequence[float] | None = None,
+        alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
         n_jobs: int | None = None,
@@ -139,7 +140,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     ) -> tuple[dict[str, Any], Problem]:
         """(what the model learns from the data before training, what is to be minimised)."""
         flat = data.is_flat(X)
-        space, design = FeatureSpace.fit(X)
+        space, design = FeatureSpace.fit(X, bias=self._bias)
         batch = design.batch
         classes, labels = data.encoded(data.label_arrays(y, batch, flat), batch)
         rules = Constraints.build(classes, self.forbidden, self.constraints)
@@ -178,7 +179,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             progress.watch, progress.check_every = stopper, 2
         try:
             with (
-                display(self.verbose, self.__class__.__name__, self.max_iter, self.tol) as tick,
+                fit_progress(type(self).__name__, self.verbose, self.tol, self.max_iter) as tick,
                 threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
             ):
                 progress.tick = tick

@@ -44,7 +44,7 @@ class CRF(StructuredModel):
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        alphas: Sequence[float] | None = None,
+        alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
         n_jobs: int | None = None,

@@ -21,7 +21,9 @@ def check_parameters(model: StructuredModel) -> None:
         _check_positive(
             name, "alpha", model.alpha, "the strength of the penalty (None: 1 / n_samples)"
         )
-    if model.alphas is not None:
+    if isinstance(model.alphas, str):
+        _check_choice(name, "alphas", model.alphas, ("auto",))
+    elif model.alphas is not None:
         values = list(np.atleast_1d(model.alphas))
         if not values:
             raise InvalidInputError(f"{name}: alphas is empty; list the values to choose from.")

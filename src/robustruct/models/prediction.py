@@ -11,7 +11,8 @@ from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
-from robustruct.game.solve import solve_batch
+from robustruct.game.solve import GameSolution, solutions, solve_batch
+from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling, k_best, score_of
 from robustruct.losses import LossLike, as_loss, sorted_labels
 from robustruct.metrics import mean_loss
@@ -122,6 +123,31 @@ class Prediction:
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
         return data.in_user_form(self._probabilities(found), design.batch, flat)
+
+    def predict_games(
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        solver: str | GameSolver = "auto",
+        tol: float = GAME_TOL,
+    ) -> list[GameSolution]:
+        """The game behind each prediction: both players' strategies, with bounds on its value.
+
+        Parameters
+        ----------
+        X : as for ``predict``
+        node_weight : list of arrays, optional
+            Weight of each node's cost, sample by sample.
+        solver, tol
+            As for `robustruct.solve_game`.
+        """
+        design, flat = self._encode(X)
+        found = self._feasible(self._scores(design))
+        weight = data.node_weights(node_weight, design.batch, flat)
+        game = Game(found, self.cost_, weight)
+        play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
+        return solutions(game, play, tol, self.n_jobs)
 
     def predict_risk(self, X: Any) -> np.ndarray:
         """(n_samples,) expected cost of each sample, predictor and adversary playing their best.

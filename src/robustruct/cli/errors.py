@@ -1,0 +1,54 @@
+"""Exit codes of the command, and what leads to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, RobustructError
+
+FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
+
+HELP = (
+    "Exit codes: 0 done; 1 failed while running, such as a full disk; 2 wrong usage; 3 an input "
+    "file is missing, damaged or does not fit; 130 interrupted."
+)
+
+
+class BadInputError(RobustructError):
+    """An input file cannot be used."""
+
+
+def exit_code(error: RobustructError) -> int:
+    """The exit code that an error of the library leads to."""
+    bad_input = isinstance(error, BadInputError | FileFormatError | MissingDataError)
+    return BAD_INPUT if bad_input else USAGE
+
+
+@contextmanager
+def blamed_on_input() -> Iterator[None]:
+    """What the library refuses inside is the input's fault."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except InvalidInputError as error:
+        raise BadInputError(str(error)) from error
+
+
+@contextmanager
+def blamed_on_lines(name: str, lines: Sequence[int]) -> Iterator[None]:
+    """The same, naming the file, and the line of a sample that the error is about.
+
+    ``lines`` are the first lines of the samples.
+    """
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except InvalidInputError as error:
+        found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
+        sample = len(lines) if found is None else int(found[1] or found[2])
+        line = lines[sample] if sample < len(lines) else None
+        raise FileFormatError(name, line, str(error)) from error

@@ -1,0 +1,76 @@
+"""Options that several subcommands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robustruct.cli.errors import USAGE
+
+
+class FormatName(StrEnum):
+    """Formats of input files."""
+
+    conll = "conll"
+    crfsuite = "crfsuite"
+    json_lines = "json-lines"
+
+
+class Separator(StrEnum):
+    """What separates columns."""
+
+    blanks = "blanks"
+    tab = "tab"
+
+
+LossOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE.csv",
+        help="What a mistake costs: hamming, absolute, squared, or a CSV file with label names, "
+        "where a row is a true label and a column a predicted one.",
+    ),
+]
+CostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TRUE>PREDICTED=COST",
+        help='Change one cost: "B-PER>O=5" says that predicting O where B-PER is true costs 5. '
+        "A star stands for every label. May be repeated; later ones win.",
+    ),
+]
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL,LABEL,...",
+        help="Order of labels that are not numbers, for the losses absolute and squared.",
+    ),
+]
+EncodingOption = Annotated[str, typer.Option(help="Encoding of text files.")]
+JobsOption = Annotated[int, typer.Option(help="Threads; -1 is one for each core.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="File that `robustruct train` wrote.")
+]
+
+
+def listed_numbers(text: str | None, option: str) -> list[int] | None:
+    """The numbers in "0,2"; anything else is wrong usage."""
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a list of numbers such as 0,2", param_hint=option
+        ) from None
+
+
+def refuse(message: str) -> typer.Exit:
+    """Say what is wrong with the usage; raise what is returned."""
+    typer.echo(f"robustruct: {message}", err=True)
+    return typer.Exit(USAGE)

@@ -1,0 +1,141 @@
+"""``robustruct predict``: labels for a file, in its own format."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from robustruct.cli.model_input import answered, input_format, load_model
+from robustruct.cli.options import (
+    EncodingOption,
+    JobsOption,
+    JsonOption,
+    ModelArgument,
+    QuietOption,
+)
+from robustruct.cli.output import opened_output
+
+
+def predict_cli(
+    model: ModelArgument,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="File to label, plain or .gz; - is stdin.")
+    ] = "-",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="By default standard output."),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of every label.")
+    ] = False,
+    k_best: Annotated[
+        int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
+    ] = 0,
+    encoding: EncodingOption = "utf-8",
+    jobs: JobsOption = -1,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Label a file with a trained model.
+
+    Columns get the predicted label as one more column, then the K best labellings, then
+    label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
+    lines get the fields predicted, best and probabilities. Labels in the file are not looked at.
+    With --json every format becomes JSON lines.
+
+    Large files are no problem: a few hundred samples are in memory at once.
+    """
+    predict(
+        str(model),
+        data,
+        output,
+        proba=proba,
+        k_best=k_best,
+        encoding=encoding,
+        jobs=jobs,
+        progress_wanted=not quiet and _room_for_progress(output),
+        as_json=as_json,
+    )
+
+
+def _room_for_progress(output: str | None) -> bool:
+    """Progress must not mix with labels on a terminal, nor fill the log of a pipe."""
+    to_file = output not in (None, "-")
+    return to_file or (sys.stderr.isatty() and not sys.stdout.isatty())
+
+
+def predict(
+    model: str,
+    data: str,
+    output: str | None = None,
+    *,
+    proba: bool = False,
+    k_best: int = 0,
+    encoding: str = "utf-8",
+    jobs: int = -1,
+    progress_wanted: bool = False,
+    as_json: bool = False,
+) -> dict[str, Any]:
+    """Write the samples of a file with their predicted labels.
+
+    Parameters
+    ----------
+    model, data : str
+        Files; "-" is standard input.
+    output : str, optional
+        By default standard output.
+    proba : bool
+    k_best : int
+    encoding : str
+        Of the data and of the output.
+    jobs : int
+    progress_wanted : bool
+    as_json : bool
+        Write JSON lines whatever the format of the data.
+
+    Returns
+    -------
+    dict
+        ``n_samples``: how many were labelled.
+    """
+    from robustruct.formats.json_lines import as_json as answer_as_json
+    from robustruct.formats.text import Lines
+    from robustruct.progress import Pace, progress
+
+    estimator = load_model(model)
+    estimator.set_params(n_jobs=jobs)
+    n_samples = 0
+    with (
+        Lines(data, encoding) as lines,
+        progress(f"labelling {lines.name}", progress_wanted) as show,
+        opened_output(output) as stream,
+    ):
+        pace = Pace()
+
+        def watch(done: int) -> None:
+            stream.flush()
+            show(f"{done:,} samples", pace.left(lines.fraction))
+
+        if not lines.head(1):
+            print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
+            return {"n_samples": 0}
+        form = input_format(estimator, lines)
+        asked = {"proba": proba, "k_best": k_best}
+        for sample, answer in answered(
+            estimator,
+            form,
+            lines,
+            labelled=False,
+            watch=watch,
+            **asked,  # type: ignore[arg-type]
+        ):
+            if as_json:
+                text = json.dumps(answer_as_json(answer)) + "\n"
+            else:
+                text = form.render(sample, answer)
+            stream.write(text.encode(encoding))
+            n_samples += 1
+    return {"n_samples": n_samples}

@@ -1,0 +1,28 @@
+"""Plain tables: they look the same on a terminal, in a file and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]], indent: str = "  ", *, text_columns: int = 1) -> str:
+    """Rows with columns of equal width; after the first ``text_columns`` they are right-aligned.
+
+    >>> print(table([["label", "n"], ["O", "12"]]))
+      label   n
+      O      12
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i < text_columns else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
+
+
+def number(value: float) -> str:
+    """A number short enough for a table: integers as such, others with four digits."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e6 else f"{value:.4g}"

@@ -1,0 +1,333 @@
+"""``robustruct train``: from a labelled file to a model file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robustruct.cli import errors
+from robustruct.cli.loss import chosen_loss
+from robustruct.cli.options import (
+    CostOption,
+    EncodingOption,
+    FormatName,
+    JobsOption,
+    JsonOption,
+    LossOption,
+    OrderOption,
+    QuietOption,
+    Separator,
+    listed_numbers,
+)
+from robustruct.cli.output import check_writable
+from robustruct.cli.reading import read_data, read_template
+from robustruct.cli.tables import number, table
+
+if TYPE_CHECKING:
+    from robustruct.formats.corpus import Corpus
+    from robustruct.formats.sample import Format
+    from robustruct.models.base import StructuredModel
+
+
+class ModelName(StrEnum):
+    """Models that can be trained."""
+
+    agm = "agm"
+    crf = "crf"
+    ssvm = "ssvm"
+
+
+class Decision(StrEnum):
+    """How labels are chosen."""
+
+    map = "map"
+    predictor = "predictor"
+    bayes = "bayes"
+
+
+class Scheme(StrEnum):
+    """Tagging schemes whose rules can be enforced."""
+
+    bio = "BIO"
+    bioes = "BIOES"
+
+
+def train_cli(
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
+    model: Annotated[
+        ModelName,
+        typer.Option(help="agm and ssvm are trained for the costs, crf decides by them."),
+    ] = ModelName.agm,
+    loss: LossOption = "hamming",
+    cost: CostOption = None,
+    order: OrderOption = None,
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Strength of the penalty on weights, by default 1 / number of samples. Given "
+            "several times, the best is chosen by cross-validation.",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    tol: Annotated[
+        float | None,
+        typer.Option(help="Certified relative gap to stop at: by default 0.01, for crf 0.0001."),
+    ] = None,
+    max_iter: Annotated[int, typer.Option(min=1, help="Most passes over the data.")] = 1000,
+    dev: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Labelled file: stop when its loss stops falling."),
+    ] = None,
+    decision: Annotated[
+        Decision | None,
+        typer.Option(
+            help="Predict the best-scoring labelling (map), the likeliest labels of the "
+            "predictor's strategy (predictor; agm, ssvm), or those of least expected cost (bayes; "
+            "crf).  [default: map, for crf bayes]",
+        ),
+    ] = None,
+    constraints: Annotated[
+        Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
+    ] = None,
+    form: Annotated[
+        FormatName | None,
+        typer.Option("--format", help="Format of the data; by default it is recognised."),
+    ] = None,
+    template: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
+    ] = None,
+    label_column: Annotated[
+        int | None,
+        typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,1,...",
+            help="Columns that the default template reads, words first; by default all others.",
+        ),
+    ] = None,
+    weights: Annotated[
+        int | None,
+        typer.Option(metavar="COLUMN", help="Column with the weight of each token's cost."),
+    ] = None,
+    separator: Annotated[
+        Separator | None,
+        typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
+    ] = None,
+    encoding: EncodingOption = "utf-8",
+    jobs: JobsOption = -1,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal models.")] = 0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a model on a labelled file.
+
+    The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
+    after each sentence, the label in the last column), CRFsuite's attributes, or graphs as JSON
+    lines. The model remembers how its input becomes features, so that predict needs only the model
+    and a file.
+
+    Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
+    """
+    if template is not None and columns is not None:
+        raise typer.BadParameter(
+            "a template names its own columns; give one of both", param_hint="--columns"
+        )
+    result = train(
+        data,
+        str(output),
+        model=model.value,
+        loss=loss or "hamming",
+        costs=cost or (),
+        order=None if order is None else [label.strip() for label in order.split(",")],
+        alphas=alpha or (),
+        folds=folds,
+        tol=tol,
+        max_iter=max_iter,
+        dev=dev,
+        decision=decision.value if decision else None,
+        constraints=constraints.value if constraints else None,
+        form=form.value if form else None,
+        template=None if template is None else str(template),
+        encoding=encoding,
+        jobs=jobs,
+        seed=seed,
+        progress_wanted=not quiet,
+        label_column=label_column,
+        columns=listed_numbers(columns, "--columns"),
+        weight_column=weights,
+        separator=separator.value if separator else None,
+    )
+    for note in result["notes"]:
+        print(f"robustruct: note: {note}", file=sys.stderr)
+    print(json.dumps(result, indent=2) if as_json else _summary(result))
+
+
+def train(
+    data: str,
+    output: str,
+    *,
+    model: str = "agm",
+    loss: str = "hamming",
+    costs: Sequence[str] = (),
+    order: Sequence[str] | None = None,
+    alphas: Sequence[float] = (),
+    folds: int = 5,
+    tol: float | None = None,
+    max_iter: int = 1000,
+    dev: str | None = None,
+    decision: str | None = None,
+    constraints: str | None = None,
+    form: str | None = None,
+    template: str | None = None,
+    encoding: str = "utf-8",
+    jobs: int = -1,
+    seed: int = 0,
+    progress_wanted: bool = False,
+    **columns: Any,
+) -> dict[str, Any]:
+    """Read, train and write; the result says what was done.
+
+    Parameters
+    ----------
+    data, output : str
+        The labelled file and the model file.
+    model : "agm", "crf" or "ssvm"
+    loss, costs, order
+        As for `chosen_loss`.
+    alphas : sequence of float
+        None, one, or several to choose from.
+    folds : int
+    tol : float, optional
+    max_iter : int
+    dev : str, optional
+        Labelled file to stop by.
+    decision : "map", "predictor" or "bayes", optional
+    constraints : "BIO" or "BIOES", optional
+    form : str, optional
+        Name of the format.
+    template : str, optional
+        File with a template.
+    encoding : str
+    jobs, seed : int
+    progress_wanted : bool
+    **columns
+        Options of ``ConllFormat.found``; None stands for its default.
+
+    Returns
+    -------
+    dict
+        Ready for JSON.
+    """
+    from robustruct.losses import sorted_labels
+    from robustruct.models.parameters import check_parameters
+    from robustruct.models.storage import MODELS
+
+    check_writable(output)
+    estimator = MODELS[model.upper()](
+        max_iter=max_iter,
+        constraints=constraints,
+        cv=folds,
+        n_jobs=jobs,
+        random_state=seed,
+        verbose=int(progress_wanted),
+    )
+    given = {"tol": tol, "decision": decision}
+    estimator.set_params(**{name: value for name, value in given.items() if value is not None})
+    if alphas:
+        estimator.set_params(**({"alpha": alphas[0]} if len(alphas) == 1 else {"alphas": alphas}))
+    check_parameters(estimator)  # before anything is read: what is wrong here is the usage
+    columns["template"] = read_template(template, encoding)
+    started = time.perf_counter()
+    corpus = read_data(data, form, encoding, progress_wanted, **columns)
+    held_out = None if dev is None else read_data(dev, corpus.format, encoding, progress_wanted)
+    read = time.perf_counter()
+    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
+    estimator.set_params(loss=chosen_loss(loss, costs, order, labels, encoding))
+    notes = _fit(estimator, corpus, held_out, data)
+    if estimator._interrupted:
+        print("robustruct: interrupted; no model was written.", file=sys.stderr)
+        raise typer.Exit(errors.INTERRUPTED)
+    trained = time.perf_counter()
+    _save(estimator, corpus.format, output)
+    return {
+        "model": type(estimator).__name__,
+        "data": data,
+        "format": corpus.format.name,
+        "n_samples": len(corpus),
+        "n_nodes": corpus.n_nodes,
+        "n_features": estimator.node_weights_.shape[0],
+        "labels": estimator.classes_.tolist(),
+        "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
+        "alpha": estimator.alpha_,
+        "alpha_scores": getattr(estimator, "alpha_scores_", None),
+        "gap": estimator.duality_gap_,
+        "tol": estimator.tol,
+        "n_iter": estimator.n_iter_,
+        "dev_loss": getattr(estimator, "validation_loss_", None),
+        "seconds_reading": read - started,
+        "seconds_training": trained - read,
+        "output": output,
+        "bytes": os.path.getsize(output),
+        "notes": notes,
+    }
+
+
+def _fit(
+    estimator: StructuredModel, corpus: Corpus, held_out: Corpus | None, data: str
+) -> list[str]:
+    """Train; returns what there is to note."""
+    validation = None if held_out is None else (held_out.X, held_out.y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with errors.blamed_on_lines(data, corpus.lines):
+            estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
+    return [str(warning.message) for warning in caught]
+
+
+def _save(estimator: StructuredModel, form: Format, output: str) -> None:
+    from robustruct.formats.recognise import stored
+
+    # What is kept speaks of the model, not of the circumstances of its training.
+    estimator.set_params(verbose=0)
+    estimator.input_ = stored(form)
+    estimator.save(output)
+
+
+def _summary(result: dict[str, Any]) -> str:
+    rows = [
+        ["data", f"{result['n_samples']:,} samples, {result['n_nodes']:,} nodes"],
+        ["labels", f"{len(result['labels'])}"],
+        ["features", f"{result['n_features']:,}"],
+        ["loss", result["loss"]],
+        ["alpha", number(result["alpha"])],
+        ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
+    ]
+    if result["dev_loss"] is not None:
+        rows.append(["loss on dev", f"{result['dev_loss']:.4f}"])
+    if result["alpha_scores"] is not None:
+        for alpha, score in result["alpha_scores"].items():
+            rows.append([f"alpha {number(float(alpha))}", f"held-out loss {-score:.4f}"])
+    reading, training = result["seconds_reading"], result["seconds_training"]
+    rows.append(["time", f"reading {reading:.1f} s, training {training:.1f} s"])
+    return (
+        f"{result['model']} trained on {result['data']} ({result['format']})\n"
+        f"{table(rows, text_columns=2)}\n"
+        f"Written to {result['output']} ({result['bytes'] / 1e6:.1f} MB). Next:\n"
+        f"  robustruct evaluate {result['output']} TEST_FILE\n"
+        f"  robustruct predict {result['output']} FILE"
+    )

@@ -1,0 +1,7 @@
+"""AGM, CRF and SSVM side by side on the same data and cost, and which differences are real."""
+
+from robustruct.comparison.compare import Comparison, Difference, Fit, Method, compare
+from robustruct.comparison.examples import Example
+from robustruct.comparison.samples import Samples
+
+__all__ = ["Comparison", "Difference", "Example", "Fit", "Method", "Samples", "compare"]

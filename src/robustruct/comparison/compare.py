@@ -1,0 +1,380 @@
+"""Three models trained on the same samples for the same cost, and measured on the same others."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from robustruct.comparison import significance
+from robustruct.comparison.examples import Example, disagreements
+from robustruct.comparison.samples import Samples, Split, splits
+from robustruct.errors import InvalidInputError
+from robustruct.losses import LossLike, as_labels, as_loss, encode_labels, sorted_labels
+from robustruct.metrics import confusion
+from robustruct.models import AGM, CRF, SSVM
+from robustruct.models.base import StructuredModel
+from robustruct.progress import progress
+
+KINDS: tuple[type[StructuredModel], ...] = (AGM, CRF, SSVM)
+FOLDS = 5  # of the cross-validation that chooses alpha, on training samples only
+LARGE = 20_000  # nodes from which one fold says enough
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """One model, trained on the training samples of one split."""
+
+    model: StructuredModel
+    seconds: float
+    """Of the minimisation, alpha being known."""
+    seconds_in_all: float
+    """With the choice of alpha, without compilation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """How one kind of model did on all test samples."""
+
+    name: str
+    fits: Sequence[Fit]
+    """One per split."""
+    predicted: Sequence[np.ndarray]
+    """Labels of every test sample."""
+    costs: np.ndarray
+    """(n_samples,) total cost of each test sample."""
+    cost: float
+    """Mean cost per node (per unit of weight, where nodes have weights)."""
+    low: float
+    high: float
+    """Ends of the 95 % interval of ``cost``."""
+    accuracy: float
+    """Share of nodes with the right label."""
+    confusion: np.ndarray
+    """(k, k) number of nodes, [true, predicted]."""
+    label_costs: np.ndarray
+    """(k,) part of ``cost`` due to nodes where each label is true."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(fit.seconds for fit in self.fits)
+
+    @property
+    def seconds_in_all(self) -> float:
+        return sum(fit.seconds_in_all for fit in self.fits)
+
+    @property
+    def gap(self) -> float:
+        """The largest certified gap of the fits."""
+        return max(fit.model.duality_gap_ for fit in self.fits)
+
+    @property
+    def alphas(self) -> list[float]:
+        """The penalty chosen in each split."""
+        return [float(fit.model.alpha_) for fit in self.fits]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean cost of one method minus that of another, on the same samples."""
+
+    first: str
+    second: str
+    mean: float
+    low: float
+    high: float
+    """Ends of its 95 % interval."""
+    p_value: float
+    """Of the paired sign-flip test, corrected for the number of pairs."""
+
+    @property
+    def significant(self) -> bool:
+        return self.p_value < 1 - significance.LEVEL
+
+    def __str__(self) -> str:
+        names = (self.first, self.second) if self.mean <= 0 else (self.second, self.first)
+        shown = "p < 0.001" if self.p_value < 1e-3 else f"p = {self.p_value:.2g}"
+        if not self.significant:
+            return f"{self.first} and {self.second}: no significant difference ({shown})"
+        low, high = sorted((abs(self.low), abs(self.high)))
+        if self.low < 0 < self.high:
+            low = 0.0
+        return (
+            f"{names[0]} costs less than {names[1]}: by {abs(self.mean):.3g} "
+            f"({low:.3g} to {high:.3g}, {shown})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What `compare` found."""
+
+    data: str
+    loss: str
+    how: str
+    """What the methods were tested on, in words."""
+    classes: np.ndarray
+    """All labels, of training and test samples."""
+    cost_matrix: np.ndarray
+    """(k, k) [predicted, true], without node weights."""
+    n_train: int
+    n_test: int
+    n_test_nodes: int
+    weighted: bool
+    truth: Sequence[np.ndarray]
+    methods: Sequence[Method]
+    differences: Sequence[Difference]
+    examples: Sequence[Example]
+    notes: Sequence[str]
+    """Warnings of the fits."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was measured, ready for JSON."""
+        return {
+            "data": self.data,
+            "loss": self.loss,
+            "split": self.how,
+            "labels": self.classes.tolist(),
+            "n_train": self.n_train,
+            "n_test": self.n_test,
+            "n_test_nodes": self.n_test_nodes,
+            "weighted": self.weighted,
+            "models": [
+                {
+                    "model": method.name,
+                    "cost": method.cost,
+                    "cost_low": method.low,
+                    "cost_high": method.high,
+                    "accuracy": method.accuracy,
+                    "seconds": method.seconds,
+                    "seconds_with_choice_of_alpha": method.seconds_in_all,
+                    "gap": method.gap,
+                    "alpha": method.alphas[0] if len(method.fits) == 1 else method.alphas,
+                }
+                for method in self.methods
+            ],
+            "differences": [
+                {
+                    "first": difference.first,
+                    "second": difference.second,
+                    "mean": difference.mean,
+                    "low": difference.low,
+                    "high": difference.high,
+                    "p_value": difference.p_value,
+                    "significant": difference.significant,
+                    "in_words": str(difference),
+                }
+                for difference in self.differences
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def compare(
+    samples: Samples,
+    test: Samples | None = None,
+    loss: LossLike = "hamming",
+    *,
+    data: str = "data",
+    loss_name: str | None = None,
+    folds: int | None = None,
+    n_examples: int = 8,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    verbose: int = 0,
+) -> Comparison:
+    """Train AGM, CRF and SSVM for a cost, and compare what their mistakes cost.
+
+    Each chooses its alpha by cross-validation on training samples, by the same rule.
+
+    Parameters
+    ----------
+    samples : Samples
+        To train on; also to test on, unless ``test`` is given.
+    test : Samples, optional
+        By default a third of ``samples`` is held out.
+    loss : "hamming", "absolute", "squared", (k, k) array or Loss
+        What a mistake costs.
+    data, loss_name : str
+        What to call them.
+    folds : int, optional
+        Test every sample once, in so many folds; alpha is chosen anew within each.
+    n_examples : int
+        How many samples to keep on which the methods disagree most.
+    n_jobs : int, optional
+        Threads.
+    seed : int
+        Of the splits, of training and of the resampling.
+    verbose : int
+        1 shows progress.
+
+    Returns
+    -------
+    Comparison
+    """
+    parts, how = splits(samples, test, folds, seed)
+    _check_sizes(parts)
+    truth = [as_labels(labels) for part in parts for labels in part.test.y]
+    classes = sorted_labels([*truth, *(as_labels(y) for part in parts for y in part.train.y)])
+    matrix = as_loss(loss).matrix(classes)
+    fits: dict[str, list[Fit]] = {}
+    notes: list[str] = []
+    with progress("compiling", bool(verbose)) as show:
+        for kind in KINDS:
+            show(kind.__name__, None)
+            _compile(kind(loss, n_jobs=n_jobs, random_state=seed), parts[0].train)
+    for kind in KINDS:
+        fits[kind.__name__] = []
+        for part in parts:
+            cv = _folds(part.train, seed)
+            model = kind(
+                loss, alphas="auto", cv=cv, n_jobs=n_jobs, random_state=seed, verbose=verbose
+            )
+            fit, warned = _trained(model, part.train)
+            fits[kind.__name__].append(fit)
+            notes += warned
+    predicted = {
+        name: [
+            labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
+        ]
+        for name, of in fits.items()
+    }
+    weights = _node_weights(parts, truth)
+    node_costs = {
+        name: np.concatenate(weights)
+        * as_loss(loss).evaluate(np.concatenate(truth), np.concatenate(found), classes)
+        for name, found in predicted.items()
+    }
+    starts = np.cumsum([0, *map(len, truth[:-1])])
+    costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
+    methods, differences = _measured(
+        fits, predicted, node_costs, costs, truth, weights, classes, seed
+    )
+    return Comparison(
+        data=data,
+        loss=loss_name or (loss if isinstance(loss, str) else repr(loss)),
+        how=how,
+        classes=classes,
+        cost_matrix=matrix,
+        n_train=len(samples) if test is not None or folds is not None else len(parts[0].train),
+        n_test=len(truth),
+        n_test_nodes=sum(map(len, truth)),
+        weighted=any(
+            part.test.node_weight is not None or part.test.sample_weight is not None
+            for part in parts
+        ),
+        truth=truth,
+        methods=methods,
+        differences=differences,
+        examples=disagreements(parts, fits["AGM"], predicted, costs, truth, classes, n_examples),
+        notes=notes,
+    )
+
+
+def _check_sizes(parts: Sequence[Split]) -> None:
+    n_train = min(len(part.train) for part in parts)
+    n_test = sum(len(part.test) for part in parts)
+    if n_train < FOLDS or n_test < 2:
+        raise InvalidInputError(
+            f"{n_train} samples to train on and {n_test} to test; a comparison needs at least "
+            f"{FOLDS} to train on, to choose alpha, and 2 to test, to say how sure it is."
+        )
+
+
+def _folds(train: Samples, seed: int) -> int | list[tuple[np.ndarray, np.ndarray]]:
+    """What a model takes as ``cv`` to choose its alpha."""
+    if sum(map(len, train.y)) < LARGE:
+        return FOLDS
+    order = np.random.default_rng(seed).permutation(len(train))
+    n_test = len(train) // FOLDS
+    return [(np.sort(order[n_test:]), np.sort(order[:n_test]))]
+
+
+def _compile(model: StructuredModel, train: Samples) -> None:
+    """Fit a few samples: compilation, a matter of the first run only, stays out of the times."""
+    few = train.take(np.arange(min(len(train), 2 * FOLDS)))
+    model.set_params(alpha=1.0, max_iter=2)
+    _trained(model, few)
+    model.predict(few.X)
+
+
+def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
+    """A fit and the warnings it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        model.fit(train.X, train.y, train.sample_weight, train.node_weight)
+        elapsed = time.perf_counter() - started
+    if model._interrupted:
+        raise KeyboardInterrupt("interrupted while training; nothing was compared")
+    last = model.history_[-1].time if model.history_ else elapsed
+    return Fit(model, last, elapsed), [str(warning.message) for warning in caught]
+
+
+def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Weight of every node of every test sample, those of the samples included."""
+    weights: list[np.ndarray] = []
+    for part in parts:
+        test = part.test
+        given = test.node_weight or [np.ones(len(labels)) for labels in test.y]
+        factors = np.ones(len(test)) if test.sample_weight is None else test.sample_weight
+        weights += [f * np.asarray(w, float) for f, w in zip(factors, given, strict=True)]
+    if any(len(w) != len(labels) for w, labels in zip(weights, truth, strict=True)):
+        raise InvalidInputError("node_weight of a test sample does not have one weight per node.")
+    return weights
+
+
+def _measured(
+    fits: dict[str, list[Fit]],
+    predicted: dict[str, list[np.ndarray]],
+    node_costs: dict[str, np.ndarray],
+    costs: dict[str, np.ndarray],
+    truth: list[np.ndarray],
+    weights: list[np.ndarray],
+    classes: np.ndarray,
+    seed: int,
+) -> tuple[list[Method], list[Difference]]:
+    names = list(fits)
+    weight = np.array([w.sum() for w in weights])
+    counted = weight > 0  # a sample without weight costs nothing and says nothing
+    if counted.sum() < 2:
+        raise InvalidInputError("fewer than two test samples have a node of positive weight.")
+    table = np.column_stack([costs[name] for name in names])
+    rng = np.random.default_rng(seed)
+    drawn = significance.resampled_means(table[counted], weight[counted], rng)
+    n = int(counted.sum())
+    right = np.concatenate(truth)
+    codes = encode_labels(right, classes, "y")
+    methods = []
+    for m, name in enumerate(names):
+        low, high = significance.interval(drawn[:, m], n)
+        found = np.concatenate(predicted[name])
+        methods.append(
+            Method(
+                name=name,
+                fits=fits[name],
+                predicted=predicted[name],
+                costs=costs[name],
+                cost=float(table[:, m].sum() / weight.sum()),
+                low=low,
+                high=high,
+                accuracy=float(np.mean(found == right)),
+                confusion=confusion(right, found, classes),
+                label_costs=np.bincount(codes, node_costs[name], len(classes)) / weight.sum(),
+            )
+        )
+    pairs = list(combinations(range(len(names)), 2))
+    p_values = significance.holm(
+        [significance.sign_flip_p_value(table[:, a] - table[:, b], rng) for a, b in pairs]
+    )
+    differences = []
+    for (a, b), p_value in zip(pairs, p_values, strict=True):
+        low, high = significance.interval(drawn[:, a] - drawn[:, b], n)
+        mean = methods[a].cost - methods[b].cost
+        differences.append(Difference(names[a], names[b], mean, low, high, p_value))
+    return methods, differences

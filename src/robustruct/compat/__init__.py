@@ -1,0 +1,1 @@
+"""Stand-ins for classes of other libraries: change one import and go on."""

@@ -1,0 +1,288 @@
+"""Column files (CoNLL, CRF++): a token a line, columns apart, an empty line after a sentence.
+
+Columns are separated by blanks or tabs, or by single tabs only if asked for. Columns count from 0.
+A line with a prediction has the predicted label as one more column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robustruct.errors import FileFormatError, InvalidInputError
+from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.templates import Template, default_template
+from robustruct.formats.text import Lines
+from robustruct.graphs import Graph
+
+BLANKS, TAB = "blanks", "tab"
+HEAD = 200  # lines looked at to find out the columns
+
+
+@dataclass(eq=False, slots=True)
+class Sentence:
+    """The tokens between two empty lines."""
+
+    rows: list[list[str]] = field(default_factory=list)
+    """The columns of each token."""
+    numbers: list[int] = field(default_factory=list)
+    """The line of each token."""
+    text: list[str] = field(default_factory=list)
+    """All lines, comments included."""
+
+
+def sentences(
+    lines: Lines, n_columns: Sequence[int], separator: str = BLANKS, comment: str | None = None
+) -> Iterator[Sentence]:
+    """The sentences of a column file.
+
+    Parameters
+    ----------
+    lines : Lines
+    n_columns : sequence of int
+        Allowed numbers of columns; all tokens of a sentence have the same.
+    separator : "blanks" or "tab"
+    comment : str, optional
+        What starts a line that is no token; such a line has no tab.
+    """
+    found = Sentence()
+    for line in lines:
+        if not line or line.isspace():
+            if found.rows:
+                yield found
+                found = Sentence()
+            continue
+        found.text.append(line)
+        if comment is not None and _is_comment(line, comment):
+            continue
+        row = _fields(line, separator)
+        expected = (len(found.rows[0]),) if found.rows else n_columns
+        if len(row) not in expected:
+            reason = "columns are separated by single tabs."
+            if separator != TAB:
+                reason = (
+                    "columns are separated by blanks or tabs; if values hold blanks, separate "
+                    "columns by tabs and say --separator tab."
+                )
+            raise lines.error(f"{_counted(len(row))} instead of {expected[0]}; {reason}")
+        found.rows.append(row)
+        found.numbers.append(lines.number)
+    if found.rows:
+        yield found
+
+
+@dataclass(frozen=True)
+class ConllFormat(Format):
+    """Which column is what, and the template that makes features of the others."""
+
+    name = "conll"
+
+    n_columns: int
+    label_column: int
+    template: Template
+    weight_column: int | None = None
+    separator: str = BLANKS
+    comment: str | None = None
+    """Lines that start with it belong to no token."""
+
+    @classmethod
+    def found(
+        cls,
+        lines: Lines,
+        *,
+        label_column: int = -1,
+        columns: Sequence[int] | None = None,
+        template: Template | None = None,
+        weight_column: int | None = None,
+        separator: str = BLANKS,
+        comment: str | None = None,
+    ) -> ConllFormat:
+        """The format of a labelled file, its columns counted in its first lines.
+
+        Parameters
+        ----------
+        lines : Lines
+            Not yet read; nothing is taken from them.
+        label_column : int
+            Negative numbers count from the last column.
+        columns : sequence of int, optional
+            Columns that the default template reads, words first; by default all but the labels
+            and weights.
+        template : Template, optional
+        weight_column : int, optional
+            Column with the weight of each token's cost.
+        separator : "blanks" or "tab"
+            Blanks and tabs alike, or each tab.
+        comment : str, optional
+            What starts a line that is no token; by default "#" if columns are separated by tabs
+            and the line has none.
+        """
+        if separator not in (BLANKS, TAB):
+            raise InvalidInputError(f"separator={separator!r}; use {BLANKS!r} or {TAB!r}.")
+        head = [(n, line) for n, line in enumerate(lines.head(HEAD), 1) if line.strip()]
+        if comment is None and any("\t" in line for _, line in head):
+            comment = "#" if any(_is_comment(line, "#") for _, line in head) else None
+        number, first = next(
+            ((n, line) for n, line in head if not _is_comment(line, comment)), (0, "")
+        )
+        if not first:
+            raise FileFormatError(lines.name, None, "the file is empty: it has no tokens.")
+        n_columns = len(_fields(first, separator))
+        if n_columns < 2:
+            raise lines.error(
+                f"there is one column ({first!r}), but a token needs at least a word and a label, "
+                "separated by blanks or a tab.",
+                number,
+            )
+        label = _resolved(label_column, n_columns, "label column", lines.name)
+        weight = (
+            None
+            if weight_column is None
+            else _resolved(weight_column, n_columns, "weight column", lines.name)
+        )
+        special = {label, weight}
+        if len(special) == 1:
+            raise FileFormatError(
+                lines.name, None, f"column {label} cannot hold both labels and weights."
+            )
+        if columns is None:
+            read = [c for c in range(n_columns) if c not in special]
+        else:
+            read = [_resolved(c, n_columns, "column", lines.name) for c in columns]
+        if template is None:
+            if not read:
+                raise FileFormatError(lines.name, None, "no column is left to make features of.")
+            template = default_template(read)
+        made = cls(n_columns, label, template, weight, separator, comment)
+        made._check_template(lines.name)
+        return made
+
+    def _check_template(self, name: str) -> None:
+        for column in self.template.columns:
+            if column >= self.n_columns:
+                raise FileFormatError(
+                    name,
+                    None,
+                    f"the features read column {column}, but the file has columns "
+                    f"0..{self.n_columns - 1}; correct the template or --columns.",
+                )
+            if column == self.label_column:
+                raise FileFormatError(
+                    name,
+                    None,
+                    f"the features read column {column}, which holds the labels; correct the "
+                    "template, --columns or --label-column.",
+                )
+
+    # ------------------------------------------------------------------------------------- reading
+
+    def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
+        allowed = [self.n_columns]
+        if not labelled and self.label_column == self.n_columns - 1:
+            allowed.append(self.n_columns - 1)
+        for sentence in sentences(lines, allowed, self.separator, self.comment):
+            rows, labels, weights = sentence.rows, None, None
+            if len(rows[0]) == self.n_columns:
+                labels = [row[self.label_column] for row in rows]
+                if self.weight_column is not None:
+                    weights = self._weights(lines, sentence)
+            yield Sample(sentence.numbers[0], rows, labels, node_weight=weights, text=sentence.text)
+
+    def _weights(self, lines: Lines, sentence: Sentence) -> list[float]:
+        weights = []
+        for row, number in zip(sentence.rows, sentence.numbers, strict=True):
+            value = row[self.weight_column]  # type: ignore[index]
+            weight = _as_weight(value)
+            if weight is None:
+                raise lines.error(
+                    f"the weight {value!r} in column {self.weight_column} is not a number >= 0.",
+                    number,
+                )
+            weights.append(weight)
+        return weights
+
+    # ------------------------------------------------------------------------------------ features
+
+    def features(self, samples: Sequence[Sample]) -> list[Any]:
+        sentences = [sample.content for sample in samples]
+        nodes = self.template.attributes(sentences)
+        if not self.template.edges:
+            return list(nodes)
+        edges = self.template.edge_attributes(sentences)
+        return [Graph.chain(*parts) for parts in zip(nodes, edges, strict=True)]
+
+    def captions(self, sample: Sample) -> list[str]:
+        special = (self.label_column, self.weight_column)
+        word = next(column for column in range(self.n_columns) if column not in special)
+        return [row[word] for row in sample.content]
+
+    # ------------------------------------------------------------------------------------- writing
+
+    def render(self, sample: Sample, answer: Answer) -> str:
+        mark = "\t" if any("\t" in line for line in sample.text) else " "
+        columns = [list(map(str, answer.labels))]
+        written = []
+        if answer.best is not None:
+            columns += [list(map(str, labels)) for labels, _ in answer.best]
+            scores = mark.join(f"{score:.6g}" for _, score in answer.best)
+            written.append(f"#{mark}scores{mark}{scores}")
+        if answer.probabilities is not None:
+            for label in answer.probabilities[0]:
+                columns.append([f"{label}/{p[label]:.6f}" for p in answer.probabilities])
+        added = iter(zip(*columns, strict=True))
+        for line in sample.text:
+            if line.strip() and not _is_comment(line, self.comment):
+                line = mark.join([line.rstrip(), *next(added)])
+            written.append(line)
+        return "\n".join(written) + "\n\n"
+
+    def node_text(self, sample: Sample, node: int) -> str:
+        return " ".join(sample.content[node])
+
+    # -------------------------------------------------------------------------------------- stored
+
+    def state(self) -> dict[str, Any]:
+        state = {**vars(self), "template": self.template.source}
+        return {"format": self.name, **state}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ConllFormat:
+        fields = {key: value for key, value in state.items() if key != "format"}
+        template = Template.parse(fields.pop("template"), "the model's template")
+        return cls(template=template, **fields)
+
+
+def _counted(n: int) -> str:
+    return "1 column" if n == 1 else f"{n} columns"
+
+
+def _is_comment(line: str, mark: str | None) -> bool:
+    return mark is not None and line.startswith(mark) and "\t" not in line
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    if separator == TAB:
+        return line.split("\t")
+    # Not split(): it would also cut at the no-break space and other blanks inside words.
+    fields = line.replace("\t", " ").split(" ")
+    return [value for value in fields if value] if "" in fields else fields
+
+
+def _resolved(column: int, n_columns: int, what: str, name: str) -> int:
+    if not -n_columns <= column < n_columns:
+        raise FileFormatError(
+            name,
+            None,
+            f"there is no {what} {column}: the first token has {n_columns} columns, 0 to "
+            f"{n_columns - 1} (or -{n_columns} to -1, from the last).",
+        )
+    return column % n_columns
+
+
+def _as_weight(value: str) -> float | None:
+    try:
+        weight = float(value)
+    except ValueError:
+        return None
+    return weight if 0 <= weight < float("inf") else None

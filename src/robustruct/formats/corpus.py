@@ -1,0 +1,146 @@
+"""A whole file as training or test data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from robustruct.errors import FileFormatError
+from robustruct.formats.recognise import recognised
+from robustruct.formats.sample import Format
+from robustruct.formats.text import Lines, Path
+from robustruct.losses import as_labels
+
+CHUNK = 4000  # samples whose features are made at once
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Samples of a file: ``model.fit(corpus.X, corpus.y, **corpus.weights)``."""
+
+    X: list[Any]
+    y: list[np.ndarray]
+    sample_weight: np.ndarray | None
+    node_weight: list[np.ndarray] | None
+    lines: list[int]
+    """First line of each sample."""
+    format: Format
+    captions: list[list[str]] | None = None
+    """What to write at each node where a sample is drawn; read only if asked for."""
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of labels, over all samples."""
+        return sum(map(len, self.y))
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The weights that the file gives, by the names of ``fit``'s arguments."""
+        found = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def read_corpus(
+    path: Path,
+    form: Format | str | None = None,
+    *,
+    encoding: str = "utf-8",
+    watch: Callable[[Lines, int], None] | None = None,
+    captions: bool = False,
+    **columns: Any,
+) -> Corpus:
+    """Read a labelled file in any format.
+
+    Labels of a text format become numbers if all of them are written like numbers.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A text file, plain or gzip; "-" is standard input.
+    form : Format or str, optional
+        The format or its name ("conll", "crfsuite", "json-lines"); by default it is found out.
+    encoding : str
+    watch : callable, optional
+        Called now and then with the lines and the number of samples so far.
+    captions : bool
+        Whether to keep the words of the nodes, for drawing them.
+    **columns
+        Options of `ConllFormat.found`: ``label_column``, ``columns``, ``template`` and so on.
+
+    Returns
+    -------
+    Corpus
+    """
+    with Lines(path, encoding) as lines:
+        if not isinstance(form, Format):
+            form = recognised(lines, form, **columns)
+        X: list[Any] = []
+        labels: list[Sequence[Any]] = []
+        weights: list[float] = []
+        node_weights: list[Sequence[float] | None] = []
+        starts: list[int] = []
+        words: list[list[str]] = []
+        for chunk in chunks(form.samples(lines, labelled=True), CHUNK):
+            X += form.features(chunk)
+            labels += [sample.labels or [] for sample in chunk]
+            weights += [sample.weight for sample in chunk]
+            node_weights += [sample.node_weight for sample in chunk]
+            starts += [sample.line for sample in chunk]
+            if captions:
+                words += [form.captions(sample) for sample in chunk]
+            if watch is not None:
+                watch(lines, len(X))
+        if not X:
+            raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
+    y = label_arrays(labels, form.labels_are_text)
+    return Corpus(
+        X,
+        y,
+        None if set(weights) == {1.0} else np.array(weights),
+        None
+        if all(weight is None for weight in node_weights)
+        else [
+            np.ones(len(of_nodes)) if weight is None else np.asarray(weight, float)
+            for weight, of_nodes in zip(node_weights, y, strict=True)
+        ],
+        starts,
+        form,
+        words if captions else None,
+    )
+
+
+def chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    """Lists of at most ``size`` items."""
+    while chunk := list(islice(items, size)):
+        yield chunk
+
+
+def label_arrays(labels: Sequence[Sequence[Any]], are_text: bool) -> list[np.ndarray]:
+    """One array per sample; of numbers if ``are_text`` and every label is written like one."""
+    flat = [label for of_sample in labels for label in of_sample]
+    cuts = np.cumsum([len(of_sample) for of_sample in labels])[:-1]
+    values = _as_numbers(flat) if are_text else flat
+    only_text = set(map(type, values)) == {str}  # quicker than asking as_labels
+    return np.split(np.array(values) if only_text else as_labels(values), cuts)
+
+
+def _as_numbers(labels: list[Any]) -> list[Any]:
+    """Integers, else floats, where nothing of the spelling would be lost; else as they are."""
+    for kind in (int, float):
+        try:
+            number = {label: kind(label) for label in set(labels)}
+        except ValueError:
+            continue
+        exact = (str(number[label]) == label for label in number)
+        if all(exact) and all(map(math.isfinite, number.values())):
+            return [number[label] for label in labels]
+    return labels

@@ -1,0 +1,148 @@
+"""Graphs as JSON lines: one object a line.
+
+    {"nodes": [{"w": "a"}, {"w": "b"}], "edges": [[0, 1]], "labels": ["X", "Y"]}
+
+    nodes          features of each node: an object of strings and numbers, a list of strings, or a
+                   list of numbers, of one kind throughout the file
+    edges          pairs of nodes, counted from 0; without it each node is joined to the next
+    edge_features  features of each edge, in the same forms; optional, but for all samples or none
+    labels         a string or number for each node
+    weights        weight of each node's cost; optional
+    weight         weight of the sample in training; optional
+
+Other fields are kept and ignored. A prediction adds the fields "predicted", "probabilities" and
+"best".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.text import Lines
+from robustruct.graphs import Graph
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat(Format):
+    """JSON lines; everything is in the file, so there are no options."""
+
+    name = "json-lines"
+    labels_are_text = False
+
+    def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                found = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise lines.error(
+                    f"this is not JSON ({error.msg} at character {error.pos + 1}); each line holds "
+                    "one complete object."
+                ) from None
+            try:
+                yield _sample(found, lines.number, labelled, line)
+            except InvalidInputError as error:
+                raise lines.error(str(error)) from None
+
+    def features(self, samples: Sequence[Sample]) -> list[Any]:
+        return [sample.content for sample in samples]
+
+    def captions(self, sample: Sample) -> list[str]:
+        return [_caption(node) for node in json.loads(sample.text[0])["nodes"]]
+
+    def render(self, sample: Sample, answer: Answer) -> str:
+        return json.dumps({**json.loads(sample.text[0]), **as_json(answer)}) + "\n"
+
+    def state(self) -> dict[str, Any]:
+        return {"format": self.name}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> JsonLinesFormat:
+        return cls()
+
+
+def _caption(node: Any) -> str:
+    """The first text among the features of a node, as far as it has any."""
+    if isinstance(node, str):
+        return node
+    values = node.values() if isinstance(node, dict) else node
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts and isinstance(node, dict):
+        texts = list(node)
+    return texts[0] if texts else ""
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The fields that a prediction adds."""
+    fields: dict[str, Any] = {"predicted": answer.labels}
+    if answer.probabilities is not None:
+        fields["probabilities"] = [
+            {str(label): p for label, p in node.items()} for node in answer.probabilities
+        ]
+    if answer.best is not None:
+        fields["best"] = [{"labels": labels, "score": score} for labels, score in answer.best]
+    return fields
+
+
+def _sample(found: Any, number: int, labelled: bool, line: str) -> Sample:
+    if not isinstance(found, dict):
+        raise InvalidInputError(f"a sample is an object in braces, not a {type(found).__name__}.")
+    nodes = found.get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        raise InvalidInputError('"nodes" must be a list with the features of at least one node.')
+    n = len(nodes)
+    features = _features(nodes, "nodes")
+    if "edges" in found or "edge_features" in found:
+        edges = found.get("edges", [[i, i + 1] for i in range(n - 1)])
+        given = found.get("edge_features")
+        edge_features = None if given is None else _features(given, "edge_features")
+        content: Any = Graph(features, edges, edge_features)
+    else:
+        content = features
+    labels = found.get("labels")
+    if labelled and labels is None:
+        raise InvalidInputError('"labels" is missing; it holds one label per node.')
+    if labels is not None:
+        _check_list(labels, n, "labels", (str, int, float), "string or number")
+    weights = found.get("weights")
+    if weights is not None:
+        _check_list(weights, n, "weights", (int, float), "number")
+        if min(weights) < 0:
+            raise InvalidInputError('"weights" holds a negative number; weights are >= 0.')
+    weight = found.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
+        raise InvalidInputError(f'"weight" is {weight!r}; it is a number >= 0.')
+    return Sample(number, content, labels, float(weight), weights, [line])
+
+
+def _features(rows: Any, field: str) -> Any:
+    """Rows of numbers as an array, everything else as it is."""
+    if not isinstance(rows, list):
+        raise InvalidInputError(f'"{field}" is a {type(rows).__name__}, not a list.')
+    if not rows or not all(isinstance(row, list) for row in rows):
+        return rows
+    kinds = {type(value) for row in rows for value in row}
+    if kinds <= {str}:
+        return rows
+    if not kinds <= {int, float, bool}:
+        raise InvalidInputError(f'"{field}" holds lists of something else than numbers or strings.')
+    if len({len(row) for row in rows}) > 1:
+        raise InvalidInputError(f'"{field}" holds rows of numbers of different lengths.')
+    return np.array(rows, dtype=float)
+
+
+def _check_list(values: Any, n: int, field: str, kinds: tuple[type, ...], expected: str) -> None:
+    if not isinstance(values, list) or len(values) != n:
+        given = f"{len(values)} items" if isinstance(values, list) else type(values).__name__
+        raise InvalidInputError(f'"{field}" has {given}, but there are {n} nodes.')
+    for i, value in enumerate(values):
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise InvalidInputError(f'"{field}" holds {value!r} for node {i}, not a {expected}.')

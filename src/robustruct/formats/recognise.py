@@ -1,0 +1,111 @@
+"""Which format a file is in: by its name, else by its first lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from robustruct.errors import FileFormatError, InvalidInputError
+from robustruct.formats.conll import HEAD, ConllFormat
+from robustruct.formats.crfsuite import WEIGHT, CrfsuiteFormat
+from robustruct.formats.json_lines import JsonLinesFormat
+from robustruct.formats.sample import Format
+from robustruct.formats.text import Lines
+
+FORMATS: dict[str, type[Format]] = {
+    kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat)
+}
+STATE_VERSION = 1
+
+_ENDINGS = {
+    ".jsonl": JsonLinesFormat.name,
+    ".ndjson": JsonLinesFormat.name,
+    ".json": JsonLinesFormat.name,
+    ".crfsuite": CrfsuiteFormat.name,
+    ".conll": ConllFormat.name,
+    ".conllu": ConllFormat.name,
+    ".iob": ConllFormat.name,
+    ".bio": ConllFormat.name,
+}
+
+
+def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
+    """The format of labelled lines that have not been read yet.
+
+    Parameters
+    ----------
+    lines : Lines
+    name : str, optional
+        "conll", "crfsuite" or "json-lines"; by default found out.
+    **columns
+        Options of ``ConllFormat.found``; other formats take none.
+    """
+    if name is not None and name not in FORMATS:
+        raise InvalidInputError(f"format={name!r} is not known; use one of {', '.join(FORMATS)}.")
+    name = name or recognised_name(lines)
+    if name == ConllFormat.name:
+        return ConllFormat.found(lines, **columns)
+    given = [option.replace("_", "-") for option, value in columns.items() if value is not None]
+    if given:
+        raise FileFormatError(
+            lines.name,
+            None,
+            f"the file is in the format {name}, which has no columns: leave out "
+            f"{', '.join(f'--{option}' for option in given)}, or say --format conll.",
+        )
+    return FORMATS[name].from_state({})
+
+
+def recognised_name(lines: Lines) -> str:
+    """Name of the format."""
+    path = lines.path.lower().removesuffix(".gz")
+    for ending, name in _ENDINGS.items():
+        if path.endswith(ending):
+            return name
+    head = [line for line in lines.head(HEAD) if line.strip()]
+    if not head:
+        raise FileFormatError(lines.name, None, "the file is empty.")
+    if _is_json(head[0]):
+        return JsonLinesFormat.name
+    return CrfsuiteFormat.name if _looks_like_crfsuite(head) else ConllFormat.name
+
+
+def _is_json(line: str) -> bool:
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except json.JSONDecodeError:
+        return line.lstrip().startswith('{"')  # broken JSON rather than a token
+
+
+def _looks_like_crfsuite(head: list[str]) -> bool:
+    """Labels with tabs after them, then attributes, most of which read name=value.
+
+    Lines of varying length alone do not make it CRFsuite's: a column may just be missing.
+    """
+    if any(line.startswith(f"{WEIGHT}:") for line in head):
+        return True
+    items = [line.split("\t") for line in head if not line.startswith("#")]
+    if not items or any(len(fields) < 2 for fields in items):
+        return False
+    attributes = [field for fields in items for field in fields[1:]]
+    valued = sum("=" in field or ":" in field for field in attributes)
+    return valued > 0.6 * len(attributes)
+
+
+def stored(form: Format) -> dict[str, Any]:
+    """What a model file keeps of a format."""
+    return {"version": STATE_VERSION, **form.state()}
+
+
+def restored(state: dict[str, Any]) -> Format:
+    """The format that ``stored`` stored, or an error if it comes from a newer version."""
+    fields = dict(state)
+    version, name = fields.pop("version", None), fields.get("format")
+    if version != STATE_VERSION or name not in FORMATS:
+        raise InvalidInputError(
+            f"the model describes its input in version {version} (format {name!r}), but this "
+            f"robustruct knows version {STATE_VERSION} ({', '.join(FORMATS)}); upgrade robustruct."
+        )
+    return FORMATS[name].from_state(fields)

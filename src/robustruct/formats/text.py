@@ -1,0 +1,157 @@
+"""Lines of text files: plain or gzip, a path or standard input, with numbers for messages."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self, cast
+
+from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
+
+Path = str | os.PathLike[str]
+
+STANDARD_INPUT = "-"
+_OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+class Lines:
+    """The lines of a text file without their ends; to be read once.
+
+    Recognised are gzip, whatever the name, the byte order mark of UTF-8, and lines that end as on
+    Windows. Bytes that are no text are an error that names the line.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``"-"`` is standard input.
+    encoding : str
+        Any in which a line ends with the byte 10: UTF-8, Latin-1, Windows code pages and so on.
+    """
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        _check_encoding(encoding)
+        self.path = os.fspath(path)
+        self.encoding = encoding
+        self.name = "standard input" if self.path == STANDARD_INPUT else self.path
+        self.number = 0
+        """Number of the line that was read last, from 1."""
+        self._file = _opened(self.path)
+        is_gzip = self._file.peek(2)[:2] == b"\x1f\x8b"  # gzip's own mark
+        self._bytes = self._file
+        if is_gzip:  # read through a buffer: its own lines are slow
+            self._bytes = io.BufferedReader(gzip.GzipFile(fileobj=self._file), 2**16)
+        self._ahead: list[str] = []
+        self._rest = self._decoded()
+
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            if self._ahead:
+                line = self._ahead.pop()
+            else:
+                found = next(self._rest, None)
+                if found is None:
+                    return
+                line = found
+            self.number += 1
+            yield line
+
+    def head(self, n: int) -> list[str]:
+        """The next n lines (fewer at the end of the file); they stay to be read."""
+        lines = self._ahead[::-1]
+        while len(lines) < n:
+            line = next(self._rest, None)
+            if line is None:
+                break
+            lines.append(line)
+        self._ahead = lines[::-1]
+        return lines[:n]
+
+    def error(self, message: str, line: int | None = None) -> FileFormatError:
+        """An error about a line, by default the last one read."""
+        return FileFormatError(self.name, self.number if line is None else line, message)
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the file has been read; None if its size is not known."""
+        try:
+            size = os.fstat(self._file.fileno()).st_size
+            return min(1.0, self._file.tell() / size) if size else None
+        except (OSError, ValueError):  # a pipe
+            return None
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.path != STANDARD_INPUT:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _decoded(self) -> Iterator[str]:
+        number = 0
+        try:
+            for raw in self._bytes:
+                number += 1
+                if number == 1:
+                    raw = self._without_mark(raw)
+                if b"\0" in raw:
+                    raise self.error(
+                        "it holds a zero byte, so it is a binary file; give a text file.", number
+                    )
+                yield raw.decode(self.encoding).rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise self.error(
+                f"the byte 0x{byte:02x} is not {self.encoding.upper()}. If the file is in another "
+                "encoding, name it (--encoding latin-1) or convert the file to UTF-8.",
+                number,
+            ) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self.error(f"the gzip file is damaged or cut off ({error}).", number) from None
+
+    def _without_mark(self, raw: bytes) -> bytes:
+        for mark, name in _OTHER_MARKS.items():
+            if raw.startswith(mark):
+                raise self.error(f"the file is in {name}; convert it to UTF-8.", 1)
+        return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        newline = "\n".encode(encoding)
+    except LookupError:
+        raise InvalidInputError(
+            f"the encoding {encoding!r} is not known; try utf-8, latin-1 or cp1252."
+        ) from None
+    if newline != b"\n":
+        raise InvalidInputError(f"files in {encoding!r} cannot be read; convert them to UTF-8.")
+
+
+def _opened(path: str) -> io.BufferedReader:
+    if path == STANDARD_INPUT:
+        return cast(io.BufferedReader, sys.stdin.buffer)
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise MissingDataError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise FileFormatError(path, None, f"it cannot be read: {error.strerror}.") from None

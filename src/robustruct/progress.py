@@ -1,0 +1,126 @@
+"""Progress on stderr: a line that renews itself on a terminal, a plain line now and then elsewhere.
+
+Nothing is ever written to stdout, which may be piped into another program.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Show = Callable[[str, float | None], None]
+"""Called with the state in words and the seconds left, if they can be told."""
+
+EVERY = 5.0  # seconds between plain lines
+
+
+@contextmanager
+def progress(title: str, wanted: bool = True) -> Iterator[Show]:
+    """Yields what to call with the state of some work; it does nothing unless ``wanted``."""
+    if not wanted:
+        yield lambda state, left: None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(title)
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, state="starting", left="")
+
+        def show(state: str, left: float | None) -> None:
+            bar.update(task, state=state, left="" if left is None else f"{duration(left)} left")
+
+        yield show
+
+
+@contextmanager
+def fit_progress(
+    model: str, wanted: bool | int, tol: float, max_iter: int
+) -> Iterator[Callable[[int, float], None]]:
+    """Yields what to call after each pass of training with its number and the relative gap."""
+    pace = GapPace(tol, max_iter)
+    with progress(f"{model} training", bool(wanted)) as show:
+
+        def tick(n_iter: int, gap: float) -> None:
+            state = f"pass {n_iter} of at most {max_iter}, gap {gap:.2%} (goal {tol:.2%})"
+            show(state, pace.left(n_iter, gap))
+
+        yield tick
+
+
+def _lines(title: str) -> Show:
+    shown: float | None = None
+
+    def show(state: str, left: float | None) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if shown is None or now - shown >= EVERY:
+            shown = now
+            rest = "" if left is None else f", {duration(left)} left"
+            print(f"{title}: {state}{rest}", file=sys.stderr, flush=True)
+
+    return show
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words that fit into a line: 8 s, 2 min, 3 h.
+
+    >>> duration(100)
+    '2 min'
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 0.95 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+class Pace:
+    """Time left, from the part of the work that is done."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+
+    def left(self, done: float | None) -> float | None:
+        """Seconds left when a fraction ``done`` is done; None while it is too early to tell."""
+        spent = time.monotonic() - self.started
+        if done is None or not 0 < done < 1 or spent < 0.5:
+            return None
+        return spent * (1 - done) / done
+
+
+class GapPace:
+    """Time left of a fit whose gap shrinks by about the same factor in equal times."""
+
+    def __init__(self, tol: float, max_iter: int) -> None:
+        self.tol, self.max_iter = tol, max_iter
+        self.pace = Pace()
+        self.seen: list[tuple[float, float]] = []
+
+    def left(self, n_iter: int, gap: float) -> float | None:
+        """Seconds to the goal, at most those to the last pass; None while it is hard to tell."""
+        last_pass = self.pace.left(n_iter / self.max_iter)
+        if not 0 < gap < math.inf or last_pass is None:
+            return last_pass
+        if gap <= self.tol:
+            return 0.0
+        now = time.monotonic() - self.pace.started
+        self.seen.append((now, math.log(gap)))
+        then, before = next(
+            (point for point in reversed(self.seen) if point[0] <= now / 2), self.seen[0]
+        )
+        shrunk = before - math.log(gap)
+        if now <= then or shrunk <= 0:
+            return None
+        return min(last_pass, (now - then) * math.log(gap / self.tol) / shrunk)

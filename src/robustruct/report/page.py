@@ -1,0 +1,341 @@
+"""The page: what was compared, how training went, what mistakes cost, examples, weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from robustruct._version import __version__
+from robustruct.comparison import Comparison, Method
+from robustruct.models.base import StructuredModel
+from robustruct.report.charts import (
+    Series,
+    bars,
+    heat_map,
+    interval_chart,
+    legend,
+    line_chart,
+    number,
+    percent,
+)
+from robustruct.report.drawing import drawing
+from robustruct.report.html import Html, tag, text
+
+MOST_LABELS = 30  # of a matrix; those that cost most
+MOST_POINTS = 120  # of a line
+TOP_FEATURES = 6
+# Nothing may be fetched from anywhere, whatever labels and words hold.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write the report of a comparison to an HTML file."""
+    Path(path).write_text(render(comparison), encoding="utf-8")
+
+
+def render(comparison: Comparison) -> str:
+    """The report of a comparison as one HTML page."""
+    tabs = {
+        "Comparison": _comparison(comparison),
+        "Convergence": _convergence(comparison),
+        "Mistakes": _mistakes(comparison),
+        "Examples": _examples(comparison),
+        "Weights": _weights(comparison),
+    }
+    title = f"{comparison.data}: {comparison.loss} loss"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"robustruct report: {title}"),
+        tag("style", Html(_asset("style.css"))),
+    )
+    body = tag(
+        "body",
+        tag("header", tag("h1", "What mistakes cost"), tag("p", _summary(comparison))),
+        tag("main", tab_set("report", tabs)),
+        tag("div", id="tip", role="tooltip", hidden=True),
+        tag("footer", f"robustruct {__version__}"),
+        tag("script", Html(_asset("script.js"))),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _asset(name: str) -> str:
+    return files("robustruct.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def tab_set(name: str, panels: dict[str, Html]) -> Html:
+    """Tabs; without scripts all panels are shown one below the other, under their headings."""
+    buttons, bodies = [], []
+    for i, (title, content) in enumerate(panels.items()):
+        tab, panel = f"{name}-tab-{i}", f"{name}-panel-{i}"
+        buttons.append(
+            tag("button", title, type="button", role="tab", id=tab, aria_controls=panel,
+                aria_selected="true" if i == 0 else "false")
+        )  # fmt: skip
+        bodies.append(
+            tag("section", tag("h2", title), content, role="tabpanel", id=panel,
+                aria_labelledby=tab, tabindex=0)
+        )  # fmt: skip
+    return tag("div", tag("div", buttons, role="tablist"), bodies, class_="tabs")
+
+
+def _summary(comparison: Comparison) -> str:
+    return (
+        f"{comparison.data}, {comparison.loss} loss: trained on {comparison.n_train} samples, "
+        f"tested on {comparison.how} ({comparison.n_test_nodes} labels)."
+    )
+
+
+def names(classes: Sequence[object] | np.ndarray) -> list[str]:
+    """Labels as text."""
+    return [str(label) for label in classes]
+
+
+# ------------------------------------------------------------------------------ the comparison
+
+
+def _comparison(comparison: Comparison) -> Html:
+    unit = "mean cost per unit of weight" if comparison.weighted else "mean cost per label"
+    rows = [(m.name, m.low, m.cost, m.high) for m in comparison.methods]
+    return text(
+        tag("h3", "Cost on test samples, with 95 % intervals"),
+        interval_chart("cost of each method with its interval", rows, unit),
+        tag("div", _table(comparison), class_="scroll"),
+        tag("h3", "Which differences are real"),
+        tag("ul", [tag("li", str(difference)) for difference in comparison.differences]),
+        tag(
+            "p",
+            "Intervals: bootstrap over test samples, widened for few samples. Tests: paired sign "
+            "flips over test samples, corrected for three pairs (Holm). Both speak of other test "
+            "samples from the same source, not of other training samples.",
+            class_="note",
+        ),
+        tag("h3", "How alpha was chosen"),
+        tag(
+            "p",
+            "Each method tried penalties on parts of its training samples, from strong to weak, "
+            "until the held-out cost stopped falling. The large dot is the choice.",
+        ),
+        _paths(comparison),
+        tag("ul", [tag("li", note) for note in comparison.notes], class_="note")
+        if comparison.notes
+        else None,
+    )
+
+
+def _table(comparison: Comparison) -> Html:
+    heads = ("", "cost", "95 % interval", "accuracy", "training", "with choice of alpha",
+             "certified gap", "alpha")  # fmt: skip
+    least = min(method.cost for method in comparison.methods)
+    rows = []
+    for m in comparison.methods:
+        alphas = sorted({number(alpha): alpha for alpha in m.alphas}.items(), key=lambda a: a[1])
+        alpha = alphas[0][0] if len(alphas) == 1 else f"{alphas[0][0]} to {alphas[-1][0]}"
+        cells = [
+            number(m.cost), f"{number(m.low)} to {number(m.high)}", percent(m.accuracy),
+            f"{m.seconds:.2f} s", f"{m.seconds_in_all:.1f} s", percent(m.gap), alpha,
+        ]  # fmt: skip
+        head = tag("th", tag("i", class_=f"swatch {m.name.lower()}"), m.name, scope="row")
+        best = "best" if m.cost == least else None
+        rows.append(tag("tr", head, [tag("td", cell) for cell in cells], class_=best))
+    return tag(
+        "table",
+        tag("thead", tag("tr", [tag("th", head, scope="col") for head in heads])),
+        tag("tbody", rows),
+        class_="numbers",
+    )
+
+
+def _paths(comparison: Comparison) -> Html:
+    series = []
+    for m in comparison.methods:
+        model = m.fits[0].model
+        path = sorted((alpha, -score) for alpha, score in model.alpha_scores_.items())
+        marked = [alpha for alpha, _ in path].index(model.alpha_)
+        tips = [f"{m.name}, alpha {number(a)}: held-out cost {number(c)}" for a, c in path]
+        series.append(Series(m.name, path, tips, marked))
+    return line_chart(
+        "held-out cost against alpha", series, "alpha", "held-out cost", log_y=False,
+        x_text=_power,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ convergence
+
+
+def _convergence(comparison: Comparison) -> Html:
+    series = []
+    for m in comparison.methods:
+        history = [record for record in m.fits[0].model.history_ if 0 < record.gap < np.inf]
+        history = [history[i] for i in _spread(len(history))]
+        tips = [f"{m.name}, pass {r.n_iter}, {r.time:.3g} s: gap {percent(r.gap)}" for r in history]
+        series.append(Series(m.name, [(max(r.time, 1e-4), r.gap) for r in history], tips))
+    series = [one for one in series if one.points]
+    if not series:
+        return tag("p", "All fits were exact at once.")
+    return text(
+        tag(
+            "p",
+            "The gap is the certified distance to the best objective at most, relative to the "
+            "objective; training stops when it is small enough"
+            + (" (first fold)." if len(comparison.methods[0].fits) > 1 else "."),
+        ),
+        line_chart(
+            "certified gap against time", series, "seconds", "certified gap", log_y=True,
+            x_text=_power, y_text=percent,
+        ),
+    )  # fmt: skip
+
+
+def _spread(n: int) -> list[int]:
+    """At most MOST_POINTS of n places, the first and the last among them."""
+    if n <= MOST_POINTS:
+        return list(range(n))
+    return sorted(set(np.geomspace(1, n, MOST_POINTS).astype(int) - 1))
+
+
+def _power(value: float) -> str:
+    return f"{value:g}" if 1e-3 <= value < 1e4 else f"{value:.0e}".replace("e-0", "e-")
+
+
+# ------------------------------------------------------------------------------ mistakes
+
+
+def _mistakes(comparison: Comparison) -> Html:
+    shown = _costliest(comparison)
+    labels = names(comparison.classes[shown])
+    cost = comparison.cost_matrix[np.ix_(shown, shown)]
+    maps = [_cost_map(cost, labels), *(_confusion(m, shown, labels) for m in comparison.methods)]
+    left_out = len(comparison.classes) - len(shown)
+    return text(
+        tag("p", f"Shown are the {len(shown)} labels that cost most; {left_out} others are left "
+            "out.") if left_out else None,
+        tag("h3", "What each mistake costs, and how often it was made"),
+        tag("p", "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
+            "move between cells.", class_="note"),
+        tag("div", maps, class_="maps"),
+        tag("h3", "Part of the mean cost due to each true label"),
+        bars(
+            "cost per true label", labels,
+            {m.name: m.label_costs[shown] for m in comparison.methods}, "of the mean cost",
+        ),
+    )  # fmt: skip
+
+
+def _costliest(comparison: Comparison) -> np.ndarray:
+    """Places of the labels to show, in their own order."""
+    cost = np.max([method.label_costs for method in comparison.methods], axis=0)
+    return np.sort(np.argsort(-cost, kind="stable")[:MOST_LABELS])
+
+
+def _cost_map(cost: np.ndarray, labels: list[str]) -> Html:
+    """Costs [predicted, true], drawn like the counts: a row per true label."""
+    largest = np.abs(cost).max() or 1.0
+    return heat_map(
+        "Cost", cost.T, labels, heat=cost.T / largest, rows="true", columns="predicted",
+        tips=lambda b, a: f"predicting {labels[a]} where {labels[b]} is true costs "
+        f"{number(cost[a, b])}",
+    )  # fmt: skip
+
+
+def _confusion(method: Method, shown: np.ndarray, labels: list[str]) -> Html:
+    counts = method.confusion[np.ix_(shown, shown)]
+    totals = method.confusion.sum(axis=1)[shown]
+    return heat_map(
+        method.name, counts, labels, heat=counts / np.maximum(totals, 1)[:, None], rows="true",
+        columns="predicted", written=lambda count: f"{count:.0f}",
+        tips=lambda b, a: f"{method.name} predicted {labels[a]} where {labels[b]} is true: "
+        f"{counts[b, a]} of {totals[b]} times",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ examples
+
+
+def _examples(comparison: Comparison) -> Html:
+    if not comparison.examples:
+        return tag("p", "The three methods cost the same on every test sample.")
+    drawn = []
+    for example in comparison.examples:
+        costs = ", ".join(f"{name} {number(cost)}" for name, cost in example.costs.items())
+        drawn.append(
+            tag("article", tag("h3", f"Test sample {example.place}"), tag("p", f"Cost: {costs}"),
+                drawing(example))
+        )  # fmt: skip
+    key: list[Html] = []
+    if not all(example.is_chain for example in comparison.examples):
+        key = [
+            tag("p", "Above a node of a tree stands its true label, below it a dot per method, "
+                "filled where the method is right."),
+            legend([method.name for method in comparison.methods]),
+        ]  # fmt: skip
+    return text(
+        tag(
+            "p",
+            "The test samples on which the costs of the three methods differ most. On every node "
+            "the bars show the game behind the AGM's scores, a bar per label: upwards the "
+            "distribution p of the predictor, downwards the distribution q of the adversary, who "
+            "plays the labels that are hardest to guess.",
+        ),
+        key,
+        drawn,
+    )
+
+
+# ------------------------------------------------------------------------------ weights
+
+
+def _weights(comparison: Comparison) -> Html:
+    folds = " (first fold)" if len(comparison.methods[0].fits) > 1 else ""
+    panels = {m.name: _model_weights(m.fits[0].model, comparison) for m in comparison.methods}
+    return text(
+        tag("p", f"The features and transitions that speak most for and against a label{folds}."),
+        tab_set("weights", panels),
+    )
+
+
+def _model_weights(model: StructuredModel, comparison: Comparison) -> Html:
+    known = set(model.classes_.tolist())
+    shown = [c for c in comparison.classes[_costliest(comparison)].tolist() if c in known]
+    rows = [
+        tag(
+            "tr",
+            tag("th", label, scope="row"),
+            tag("td", _features(model.top_features(label, TOP_FEATURES), 1)),
+            tag("td", _features(model.top_features(label, TOP_FEATURES, negative=True), -1)),
+        )
+        for label in shown
+    ]
+    codes = [model.classes_.tolist().index(label) for label in shown]
+    transitions = model.transitions_[np.ix_(codes, codes)]
+    largest = np.abs(transitions).max() or 1.0
+    labels = names(shown)
+    heads = [tag("th", head, scope="col") for head in ("label", "for it", "against it")]
+    return text(
+        heat_map(
+            "Transitions", transitions, labels, heat=transitions / largest, rows="label",
+            columns="next label",
+            tips=lambda a, b: f"{labels[a]} then {labels[b]}: {transitions[a, b]:+.3g}",
+            written=lambda weight: f"{weight:+.2g}",
+        ),
+        tag("div", tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows),
+                       class_="features"), class_="scroll"),
+    )  # fmt: skip
+
+
+def _features(found: list[tuple[str, float]], sign: int) -> list[Html]:
+    """Those of the wanted sign; a label may have fewer than asked for."""
+    return [
+        tag("span", tag("code", name), f" {weight:+.3g}", class_="feature")
+        for name, weight in found
+        if sign * weight > 0
+    ]

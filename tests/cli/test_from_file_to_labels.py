@@ -1,0 +1,167 @@
+"""The functions behind the commands: every format from file to labels, costs, and memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robustruct
+from robustruct.cli import model_input
+from robustruct.cli.errors import BadInputError
+from robustruct.cli.evaluate import evaluate
+from robustruct.cli.inspect import explain, inspect
+from robustruct.cli.predict import predict
+from robustruct.cli.train import train
+from robustruct.errors import FileFormatError, InvalidInputError
+from robustruct.formats.conll import ConllFormat
+from robustruct.formats.corpus import read_corpus
+from robustruct.formats.text import Lines
+from robustruct.metrics import mean_loss
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def labelled(model: str, data: str, **options) -> str:
+    predict(model, data, "out", **options)
+    return Path("out").read_text()
+
+
+RATINGS = "bad 1\nfine 3\n\ngood 5\nfine 3\n\nbad 1\nbad 1\ngood 5\n"
+
+
+def test_ordinal_labels_keep_their_distances() -> None:
+    data = write("ratings", RATINGS)
+    result = train(data, "m", loss="absolute", alphas=[0.1])
+    assert result["labels"] == [1, 3, 5]
+    model = robustruct.load("m")
+    np.testing.assert_array_equal(model.cost_, [[0, 2, 4], [2, 0, 2], [4, 2, 0]])
+    assert labelled("m", data).split()[2::3] == ["1", "3", "5", "3", "1", "1", "5"]
+    test = write("test", "bad 5\nfine 4\n")  # 4 was not seen in training
+    assert evaluate("m", test)["loss"] == pytest.approx((4 + 1) / 2)
+    assert evaluate("m", test, loss="hamming")["loss"] == 1.0
+
+
+def test_an_order_of_words() -> None:
+    data = write("ratings", RATINGS.replace("1", "low").replace("3", "mid").replace("5", "high"))
+    train(data, "m", loss="squared", order=["low", "mid", "high"], alphas=[0.1])
+    model = robustruct.load("m")
+    place = {label: i for i, label in enumerate(model.classes_.tolist())}
+    assert model.cost_[place["low"], place["high"]] == 4
+    with pytest.raises(InvalidInputError, match="--order lacks the label high"):
+        train(data, "m", loss="squared", order=["low", "mid"])
+    with pytest.raises(InvalidInputError, match="--order goes with"):
+        train(data, "m", order=["low", "mid", "high"])
+
+
+def test_costs_of_a_file_reach_the_model() -> None:
+    data = write("data", "a X\nb Y\n\na X\nb Y\n")
+    costs = write("costs.csv", "true\\predicted,X,Y,Z\nX,0,2,9\nY,3,0,9\nZ,9,9,0\n")
+    train(data, "m", loss=costs, costs=["Y>X=7"], alphas=[1.0])
+    np.testing.assert_array_equal(robustruct.load("m").cost_, [[0, 7], [2, 0]])
+    # Z has costs but was never seen; W has none.
+    result = evaluate("m", write("test", "a X\na Y\na Z\na W\n"))
+    found = [int(label == "X") for label in labelled("m", "test").split()[2::3]]
+    assert result["loss"] == pytest.approx(np.mean([0 if found[0] else 2, 7 if found[1] else 0, 9]))
+    assert result["notes"] == [
+        "1 nodes have the label 'W', for which no cost is given; they are left out of the loss."
+    ]
+
+
+def test_weights_in_the_file_count() -> None:
+    data = write("data", "a 1 X\nb 2 Y\n\na 0.5 X\nc 4 Y\n")
+    train(data, "m", weight_column=1, alphas=[0.5])
+    corpus = read_corpus(data, weight_column=1)
+    model = robustruct.load("m")
+    expected = mean_loss(corpus.y, model.predict(corpus.X), "hamming", corpus.node_weight)
+    assert evaluate("m", data)["loss"] == pytest.approx(expected)
+    assert labelled("m", data).splitlines()[0].startswith("a 1 X ")
+
+
+def test_crfsuite_files() -> None:
+    data = write("data", "@weight:2\nX\tw=a\tn:0.5\nY\tw=b\n\nX\tw=a\nX\tw=a\n")
+    assert train(data, "m", alphas=[0.1])["format"] == "crfsuite"
+    assert labelled("m", data) == "X\nY\n\nX\nX\n\n"
+    lines = labelled("m", data, proba=True).splitlines()
+    assert lines[0].split("\t")[0] == "X"
+    assert sum(float(f.split(":")[1]) for f in lines[0].split("\t")[1:]) == pytest.approx(1, 1e-5)
+
+
+def test_graphs_as_json_lines() -> None:
+    star = {"nodes": [{"w": "hub"}, {"w": "a"}, {"w": "b"}], "edges": [[0, 1], [0, 2]]}
+    samples = [{**star, "labels": ["H", "L", "L"]}] * 3
+    data = write("data.jsonl", "".join(json.dumps(sample) + "\n" for sample in samples))
+    train(data, "m", alphas=[0.1])
+    new = write("new.jsonl", json.dumps({**star, "id": 5}))
+    written = json.loads(labelled("m", new, k_best=2))
+    assert written["predicted"] == ["H", "L", "L"]
+    assert written["id"] == 5
+    assert len(written["best"]) == 2
+    with pytest.raises(FileFormatError, match='line 1: "labels" is missing'):
+        evaluate("m", new)
+    text, why = explain(robustruct.load("m"), new, node=1)
+    assert (text, why.predicted) == ("", "L")
+
+
+def test_transitions_that_depend_on_tokens() -> None:
+    template = write("template", "U:%x[0,0]\nB1:%x[0,0]\n")
+    data = write("data", "a X\nb Y\n\na X\nc X\n")
+    train(data, "m", template=template, alphas=[0.1])
+    model = robustruct.load("m")
+    assert model.get_edge_feature_names_out().tolist() == ["B1:b", "B1:c", "(transition)"]
+    assert labelled("m", data).split()[2::3] == ["X", "Y", "X", "X"]
+    assert inspect(model)["input"]["template"] == "U:%x[0,0]\nB1:%x[0,0]\n"
+
+
+def test_answers_keep_comments_and_tabs() -> None:
+    data = write("data", "# id = 1\na\tX\nb\tY\n\n# id = 2\na\tX\n")
+    train(data, "m", alphas=[0.1])
+    expected = "# id = 1\na\tX\tX\nb\tY\tY\n\n# id = 2\na\tX\tX\n\n"
+    assert labelled("m", data) == expected
+
+
+def test_models_of_python_take_attributes_but_no_columns() -> None:
+    model = robustruct.AGM(alpha=0.1, random_state=0)
+    model.fit([[["w=a"], ["w=b"]]], [["X", "Y"]]).save("m")
+    assert labelled("m", write("data", "?\tw=b\n?\tw=a\n")) == "Y\nX\n\n"
+    with pytest.raises(BadInputError, match="made in Python"):
+        labelled("m", write("columns", "a X\n"))
+
+
+def test_an_input_description_of_the_future_is_refused() -> None:
+    train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
+    model = robustruct.load("m")
+    model.input_["version"] = 99
+    model.save("m")
+    with pytest.raises(BadInputError, match=r"version 99 .*upgrade robustruct"):
+        labelled("m", "data")
+
+
+def test_few_samples_are_in_memory_at_once(monkeypatch) -> None:
+    monkeypatch.setattr(model_input, "CHUNK", 3)
+    train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
+    write("long", "a X\n\n" * 1000)
+    model = robustruct.load("m")
+    with Lines("long") as lines:
+        form = model_input.input_format(model, lines)
+        assert isinstance(form, ConllFormat)
+        answers = model_input.answered(model, form, lines, labelled=False)
+        next(answers)
+        assert lines.number < 10
+        assert sum(1 for _ in answers) == 999
+
+
+def test_dev_data_stop_training() -> None:
+    data = write("data", "a X\nb Y\n\nb Y\na X\n" * 5)
+    result = train(data, "m", dev=write("dev", "a X\nb Y\nb Q\n"), costs=["X>Y=2"], alphas=[1e-3])
+    assert result["dev_loss"] == pytest.approx(1 / 3)

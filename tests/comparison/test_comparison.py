@@ -1,0 +1,159 @@
+"""What `compare` measures, checked against other ways to compute it."""
+
+import numpy as np
+import pytest
+
+from robustruct import Graph
+from robustruct.comparison import Comparison, Difference, Samples, compare
+from robustruct.comparison.examples import edges_of
+from robustruct.comparison.samples import splits
+from robustruct.datasets import load_counter
+from robustruct.errors import InvalidInputError
+from robustruct.losses import Absolute
+from robustruct.metrics import mean_loss
+
+_folds = compare.__globals__["_folds"]
+
+
+def counter(part: str, n: int, *, weighted: bool = False) -> Samples:
+    data = load_counter(part, n_sequences=n, length=5)
+    weights = [np.arange(1.0, 6.0) for _ in data.X] if weighted else None
+    return Samples(data.X, data.y, node_weight=weights)
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    return compare(counter("train", 20), counter("test", 15), "absolute", n_examples=3)
+
+
+def test_costs_are_those_of_the_models(compared: Comparison) -> None:
+    test = counter("test", 15)
+    for method in compared.methods:
+        model = method.fits[0].model
+        assert method.cost == pytest.approx(-model.score(test.X, test.y))
+        assert method.low <= method.cost <= method.high
+        assert method.costs.sum() == pytest.approx(method.cost * 75)
+        assert method.label_costs.sum() == pytest.approx(method.cost)
+        assert method.confusion.sum() == 75
+        assert np.trace(method.confusion) / 75 == pytest.approx(method.accuracy)
+        assert (method.confusion * compared.cost_matrix.T).sum() / 75 == pytest.approx(method.cost)
+        assert method.gap <= model.tol
+        assert 0 < method.seconds <= method.seconds_in_all
+
+
+def test_alpha_is_chosen_on_training_samples_and_not_at_an_edge(compared: Comparison) -> None:
+    for method in compared.methods:
+        model = method.fits[0].model
+        assert method.alphas == [model.alpha_]
+        tried = sorted(model.alpha_scores_)
+        assert tried[1] < model.alpha_ < tried[-1] or len(tried) == 15
+
+
+def test_differences_are_between_all_pairs(compared: Comparison) -> None:
+    cost = {method.name: method.cost for method in compared.methods}
+    pairs = [(d.first, d.second) for d in compared.differences]
+    assert pairs == [("AGM", "CRF"), ("AGM", "SSVM"), ("CRF", "SSVM")]
+    for d in compared.differences:
+        assert d.mean == pytest.approx(cost[d.first] - cost[d.second])
+        assert d.low <= d.mean <= d.high
+        assert 0 < d.p_value <= 1
+
+
+def test_examples_are_those_with_the_largest_disagreement(compared: Comparison) -> None:
+    table = np.array([method.costs for method in compared.methods])
+    spread = np.ptp(table, axis=0)
+    assert [spread[e.place] for e in compared.examples] == sorted(spread, reverse=True)[:3]
+    test = counter("test", 15)
+    for example in compared.examples:
+        assert example.is_chain
+        np.testing.assert_array_equal(example.truth, test.y[example.place])
+        np.testing.assert_allclose(example.predictor.sum(axis=1), 1)
+        np.testing.assert_allclose(example.adversary.sum(axis=1), 1)
+        # At equilibrium the predictor's expected cost is the least against the adversary.
+        answers = example.adversary @ compared.cost_matrix.T
+        expected = (example.predictor * answers).sum()
+        assert expected <= answers.min(axis=1).sum() + example.gap + 1e-9
+
+
+def test_equal_seeds_give_equal_comparisons(compared: Comparison) -> None:
+    again = compare(counter("train", 20), counter("test", 15), "absolute", n_examples=3)
+    for one, other in zip(compared.methods, again.methods, strict=True):
+        assert (one.cost, one.low, one.high) == (other.cost, other.low, other.high)
+    assert compared.differences == again.differences
+
+
+def test_node_weights_count_in_training_and_in_the_test() -> None:
+    train, test = counter("train", 12, weighted=True), counter("test", 8, weighted=True)
+    found = compare(train, test, Absolute(), n_examples=1)
+    assert found.weighted
+    assert test.node_weight is not None
+    for method in found.methods:
+        wanted = mean_loss(test.y, method.predicted, "absolute", test.node_weight)
+        assert method.cost == pytest.approx(wanted)
+        assert method.label_costs.sum() == pytest.approx(wanted)
+
+
+def test_folds_test_every_sample_once_by_a_model_that_did_not_see_it() -> None:
+    samples = counter("train", 12)
+    found = compare(samples, folds=2, n_examples=2)
+    assert found.n_test == 12
+    parts, how = splits(samples, None, 2, 0)
+    assert found.how == how == "each of them once, in 2 folds"
+    tested = [id(x) for part in parts for x in part.test.X]
+    assert sorted(tested) == sorted(map(id, samples.X))
+    for part in parts:
+        assert not {id(x) for x in part.train.X} & {id(x) for x in part.test.X}
+        assert len(part.train) == 6
+    for method in found.methods:
+        one_by_one = [
+            labels
+            for fit, part in zip(method.fits, parts, strict=True)
+            for labels in fit.model.predict(part.test.X)
+        ]
+        for labels, other in zip(method.predicted, one_by_one, strict=True):
+            np.testing.assert_array_equal(labels, other)
+
+
+def test_a_third_is_held_out_by_default() -> None:
+    (part,), how = splits(counter("train", 10), None, None, 0)
+    assert (len(part.train), len(part.test)) == (6, 4)
+    assert "held out" in how
+
+
+def test_large_data_choose_alpha_on_one_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = counter("train", 11)
+    assert _folds(samples, 0) == 5
+    monkeypatch.setitem(_folds.__globals__, "LARGE", 55)
+    ((train, test),) = _folds(samples, 0)
+    assert (len(train), len(test)) == (9, 2)
+    assert sorted([*train, *test]) == list(range(11))
+
+
+def test_too_few_samples_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="at least 5 to train on"):
+        compare(counter("train", 3))
+    with pytest.raises(InvalidInputError, match="2 to test"):
+        compare(counter("train", 5), counter("test", 1))
+    with pytest.raises(InvalidInputError, match="7 folds of 5 samples"):
+        compare(counter("train", 5), folds=7)
+
+
+@pytest.mark.parametrize(
+    ("difference", "said"),
+    [
+        (Difference("AGM", "CRF", -0.2, -0.3, -0.1, 1e-4),
+         "AGM costs less than CRF: by 0.2 (0.1 to 0.3, p < 0.001)"),
+        (Difference("AGM", "CRF", 0.2, 0.1, 0.3, 0.02),
+         "CRF costs less than AGM: by 0.2 (0.1 to 0.3, p = 0.02)"),
+        (Difference("AGM", "CRF", 0.2, -0.1, 0.3, 0.2),
+         "AGM and CRF: no significant difference (p = 0.2)"),
+    ],
+)  # fmt: skip
+def test_differences_in_words(difference: Difference, said: str) -> None:
+    assert str(difference) == said
+
+
+def test_edges_of_samples() -> None:
+    assert edges_of(np.zeros((3, 2)))[0].tolist() == [[0, 1], [1, 2]]
+    assert edges_of(Graph(np.zeros((3, 2)), [(1, 0), (1, 2)]))[1]
+    assert not edges_of(Graph(np.zeros((3, 2)), [(0, 1), (0, 2)]))[1]

@@ -1,0 +1,170 @@
+"""The report in a real browser: no errors, no requests, tabs and tooltips by mouse and keyboard."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustruct.comparison import Comparison
+from robustruct.report import write
+
+selenium = pytest.importorskip("selenium", reason="needs selenium (pip install selenium)")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="needs Chromium and chromedriver on the path"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def opened(
+    browser: Any, sequences: Comparison, trees: Comparison, tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Any:  # fmt: skip
+    write({"sequences": sequences, "trees": trees}[request.param], tmp_path / "report.html")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get((tmp_path / "report.html").as_uri())
+    return browser
+
+
+both = pytest.mark.parametrize("opened", ["sequences", "trees"], indirect=True)
+one = pytest.mark.parametrize("opened", ["sequences"], indirect=True)
+
+
+def visible_panels(browser: Any) -> list[str]:
+    outer = browser.find_elements(By.CSS_SELECTOR, "main > .tabs > [role=tabpanel]")
+    return [panel.get_attribute("id") for panel in outer if panel.is_displayed()]
+
+
+def tip(browser: Any) -> str:
+    found = browser.find_element(By.ID, "tip")
+    return found.text if found.is_displayed() else ""
+
+
+def overflow(browser: Any) -> int:
+    return browser.execute_script(
+        "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+@both
+def test_loads_without_errors_and_without_requests(opened: Any) -> None:
+    for tab in opened.find_elements(By.CSS_SELECTOR, "[role=tab]"):
+        if tab.is_displayed():
+            tab.click()
+    assert opened.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
+    requested = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in requested if url.startswith("file:")]) == 1
+
+
+@both
+def test_tabs_by_mouse(opened: Any) -> None:
+    assert visible_panels(opened) == ["report-panel-0"]
+    for i in (2, 4, 1):
+        opened.find_element(By.ID, f"report-tab-{i}").click()
+        assert visible_panels(opened) == [f"report-panel-{i}"]
+        chosen = opened.find_elements(By.CSS_SELECTOR, "main > .tabs > div > [aria-selected=true]")
+        assert [tab.get_attribute("id") for tab in chosen] == [f"report-tab-{i}"]
+
+
+@one
+def test_tabs_by_keyboard(opened: Any) -> None:
+    keys = ActionChains(opened)
+    keys.send_keys(Keys.TAB).perform()
+    assert opened.switch_to.active_element.get_attribute("id") == "report-tab-0"
+    for key, expected in ((Keys.ARROW_RIGHT, 1), (Keys.END, 4), (Keys.ARROW_RIGHT, 0),
+                          (Keys.ARROW_LEFT, 4), (Keys.HOME, 0)):  # fmt: skip
+        ActionChains(opened).send_keys(key).perform()
+        assert visible_panels(opened) == [f"report-panel-{expected}"]
+        assert opened.switch_to.active_element.get_attribute("id") == f"report-tab-{expected}"
+
+
+@one
+def test_tooltips_by_mouse(opened: Any) -> None:
+    assert tip(opened) == ""
+    dot = opened.find_element(By.CSS_SELECTOR, ".dot.crf")
+    ActionChains(opened).move_to_element(dot).perform()
+    assert tip(opened).startswith("CRF: ")
+    ActionChains(opened).move_to_element(opened.find_element(By.TAG_NAME, "h1")).perform()
+    assert tip(opened) == ""
+
+
+@one
+def test_heat_maps_by_keyboard(opened: Any) -> None:
+    opened.find_element(By.ID, "report-tab-2").click()
+    stops = opened.find_elements(By.CSS_SELECTOR, "#report-panel-2 .heat [tabindex='0']")
+    assert len(stops) == 4  # one per map, not one per cell
+    opened.execute_script("arguments[0].focus()", stops[0])
+    assert tip(opened) == "predicting 0 where 0 is true costs 0"
+    ActionChains(opened).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT).perform()
+    assert tip(opened) == "predicting 2 where 0 is true costs 2"
+    ActionChains(opened).send_keys(Keys.ARROW_DOWN).perform()
+    assert tip(opened) == "predicting 2 where 1 is true costs 1"
+    ActionChains(opened).send_keys(Keys.ESCAPE).perform()
+    assert tip(opened) == ""
+
+
+@both
+def test_strategies_have_tooltips(opened: Any) -> None:
+    opened.find_element(By.ID, "report-tab-3").click()
+    node = opened.find_element(By.CSS_SELECTOR, "#report-panel-3 [data-tip]")
+    opened.execute_script("arguments[0].scrollIntoView(); arguments[0].focus()", node)
+    opened.execute_script("arguments[0].blur(); arguments[0].focus()", node)
+    assert "predictor p:" in tip(opened)
+    assert "adversary q:" in tip(opened)
+
+
+@both
+def test_fits_a_phone(opened: Any) -> None:
+    opened.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 375, "height": 740, "deviceScaleFactor": 2, "mobile": True},
+    )
+    for i in range(5):
+        opened.execute_script(f"document.getElementById('report-tab-{i}').click()")
+        assert overflow(opened) <= 0, f"tab {i} is wider than the screen"
+
+
+@one
+def test_follows_light_and_dark(opened: Any) -> None:
+    def lightness() -> float:
+        colour = opened.execute_script(
+            "return getComputedStyle(document.documentElement).backgroundColor"
+        )
+        return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(","))) / 765
+
+    for scheme, light in (("light", True), ("dark", False)):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        assert (lightness() > 0.5) == light

@@ -1,0 +1,138 @@
+"""The report as text: complete, self-contained, and safe whatever labels and words hold."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report_cases import NASTY
+
+from robustruct.comparison import Comparison
+from robustruct.report import render, write
+from robustruct.report.charts import Axis, linear_axis, log_axis
+from robustruct.report.html import tag, text
+
+VOID = {"br", "link", "meta"}
+
+
+class Page(HTMLParser):
+    """Reads a page, checks that elements are closed in order, and keeps what tests ask for."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((name, dict(attributes)))
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        assert self.open.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    def tips(self) -> list[str]:
+        return [tip for _, attributes in self.elements if (tip := attributes.get("data-tip"))]
+
+
+@pytest.fixture(scope="session", params=["sequences", "trees"])
+def page(request: pytest.FixtureRequest) -> Page:
+    source = render(request.getfixturevalue(request.param))
+    assert len(source) < 1_000_000
+    return Page(source)
+
+
+def test_elements_are_closed_in_order(page: Page) -> None:
+    assert page.open == []
+
+
+def test_nothing_is_fetched(page: Page) -> None:
+    for name, attributes in page.elements:
+        assert name not in ("img", "iframe", "object", "embed", "base")
+        assert "src" not in attributes
+        assert not any(key.startswith("on") for key in attributes), attributes
+        assert attributes.get("href", "data:,") == "data:,"
+    styles = [attributes.get("style") or "" for _, attributes in page.elements]
+    assert not any("url(" in style for style in styles)
+
+
+def test_only_our_own_script_is_in_the_page(page: Page) -> None:
+    assert [name for name, _ in page.elements].count("script") == 1
+
+
+def test_names_are_unique_and_lead_somewhere(page: Page) -> None:
+    names = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(names) == len(set(names))
+    for _, attributes in page.elements:
+        for key in ("aria-controls", "aria-labelledby"):
+            if key in attributes:
+                assert attributes[key] in names
+
+
+def test_text_from_outside_arrives_as_text(trees: Comparison) -> None:
+    page = Page(render(trees))
+    assert any(NASTY in word for word in page.words)
+    assert any(NASTY in tip for tip in page.tips())
+
+
+def test_what_was_measured_is_in_the_page(sequences: Comparison) -> None:
+    page = Page(render(sequences))
+    words = "".join(page.words)
+    for method in sequences.methods:
+        assert f"{method.cost:.3g}" in page.words
+        assert f"{method.low:.3g} to {method.high:.3g}" in page.words
+    for difference in sequences.differences:
+        assert str(difference) in words
+    for example in sequences.examples:
+        assert f"Test sample {example.place}" in words
+    counts = [m.confusion for m in sequences.methods]
+    for method, count in zip(sequences.methods, counts, strict=True):
+        tip = f"{method.name} predicted 3 where 2 is true: {count[2, 3]} of {count[2].sum()} times"
+        assert tip in page.tips()
+    assert f"predicting 9 where 0 is true costs {sequences.cost_matrix[9, 0]:g}" in page.tips()
+
+
+def test_every_node_shows_both_strategies(trees: Comparison) -> None:
+    tips = Page(render(trees)).tips()
+    drawn = [tip for tip in tips if "predictor p:" in tip and "adversary q:" in tip]
+    assert len(drawn) == 5 * len(trees.examples)
+    shares = [float(s) for tip in drawn for s in re.findall(r"(\d+)%", tip)]
+    assert min(shares) >= 0
+    assert max(shares) <= 100
+
+
+def test_write(sequences: Comparison, tmp_path: Path) -> None:
+    write(sequences, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == render(sequences)
+
+
+# ------------------------------------------------------------------------------------------- parts
+
+
+def test_children_are_escaped_unless_they_are_elements() -> None:
+    assert tag("p", "<b>", tag("b", "&"), None, [1, "x"]) == "<p>&lt;b&gt;<b>&amp;</b>1x</p>"
+    assert tag("i", title='"<&', hidden=True, id=None) == '<i title="&quot;&lt;&amp;" hidden></i>'
+    assert text("a", tag("br")) == "a<br>"
+
+
+def test_axes_place_values_and_mark_round_numbers() -> None:
+    axis = Axis(0.0, 10.0, 100.0, 200.0)
+    assert [axis.place(v) for v in (0, 5, 10, 99)] == [100, 150, 200, 200]
+    assert axis.ticks() == [0, 2, 4, 6, 8, 10]
+    log = log_axis([1e-3, 1.0], 0.0, 300.0)
+    assert log.place(0.1) == pytest.approx(200, abs=0.1)
+    assert {0.001, 0.01, 0.1, 1.0} >= {
+        round(tick, 6) for tick in log_axis([1e-3, 1e2], 0.0, 1.0).ticks()
+    } - {10.0, 100.0}
+    short = log_axis([0.013, 0.5], 0.0, 1.0)
+    assert [round(tick, 3) for tick in short.ticks()] == [0.02, 0.05, 0.1, 0.2, 0.5]
+    same = linear_axis([3.0, 3.0], 0.0, 1.0)
+    assert same.low < 3 < same.high
+    assert log_axis([0.0, -1.0], 0.0, 1.0).low > 0
