@@ -6,8 +6,8 @@ Taskar's OCR data, 26 labels, 128 pixels a letter; trained on one of the ten fol
 words, 626 in fold 0), tested on the others. AGM and SSVM (Hamming) stop at a certified relative gap
 of --tol. Times are those of ``fit``, encoding and certificates included; compiling is done before.
 The gap is checked before a time is printed. Bars: the AGM takes at most twice the time of the SSVM,
-and less than 0.6 s a pass: the authors' code of M4N (max-min margin Markov networks) took 60 to 80 s
-a pass over the same words on a machine with two cores.
+and less than 0.6 s a pass: the authors' code of M4N (max-min margin Markov networks) took 60 to
+80 s a pass over the same words on a machine with two cores.
 """
 
 from __future__ import annotations

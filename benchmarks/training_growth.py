@@ -9,10 +9,10 @@ samples, length, labels: seconds of a pass of an AGM (Hamming, dense features) o
     and compiling are left out. Checked: bounds are finite and in order. The exponent is the slope
     of log time against log size from the second size on, as the first is mostly overhead. Linear
     is 1; labels may cost 2, as there are labels squared entries in a table.
-memory: largest resident memory of a process that trains on CoNLL-2000 (needs ROBUSTRUCT_DATA): an
-    AGM of the quality of benchmarks/conll2000.py, CRFsuite's L-BFGS (c2 = 1, its first iterations,
-    as it takes all its memory at the start), and one that only holds the attributes. Bar: twice
-    CRFsuite's.
+memory: largest resident memory (VmHWM, Linux only) of a process that trains on CoNLL-2000 (needs
+    ROBUSTRUCT_DATA): an AGM with the settings of benchmarks/conll2000.py, CRFsuite's L-BFGS (c2 =
+    1; ten iterations, as it takes all its memory at the start), and one that only holds the
+    attributes. Bar: twice CRFsuite's.
 
 --limit cuts the lists of sizes and the sentences, for a quick run.
 """
@@ -24,18 +24,15 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robustruct import AGM
-from robustruct.datasets import chunking_attributes, load_conll2000, make_chains
+from robustruct.datasets import make_chains
 from robustruct.training.fit import Progress
 from timing import Seconds, machine, rounded, show, timed
 
@@ -47,7 +44,40 @@ GROWTH: dict[str, dict[str, Any]] = {
 }
 ARGUMENT = {"samples": "n_samples", "length": "n_nodes", "labels": "n_labels"}
 MEMORY_BAR = 2.0
-HOLDERS = ("attributes", "CRFsuite", "AGM")
+# Run in processes of their own: the data as plain lists, then one way to use them.
+WRITE = """
+import pickle, sys
+from robustruct.datasets import chunking_attributes, load_conll2000
+data = load_conll2000().subset(slice(int(sys.argv[2]) or None))
+X = [chunking_attributes(sentence) for sentence in data.X]
+with open(sys.argv[1], "wb") as file:
+    pickle.dump((X, [labels.tolist() for labels in data.y]), file)
+"""
+LOAD = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    X, y = pickle.load(file)
+"""
+PEAK = """
+with open("/proc/self/status") as file:
+    print(next(line.split()[1] for line in file if line.startswith("VmHWM:")))
+"""
+HOLDERS = {
+    "attributes": "",
+    "CRFsuite": """
+import pycrfsuite
+trainer = pycrfsuite.Trainer("lbfgs", {"c2": 1.0, "max_iterations": 10}, verbose=False)
+for sample, labels in zip(X, y):
+    trainer.append(sample, labels)
+trainer.train(sys.argv[2])
+""",
+    "AGM": """
+import warnings
+from robustruct import AGM
+warnings.simplefilter("ignore")  # few passes, no small gap
+AGM(alpha=3e-4, tol=0.2, max_iter=8, n_jobs=1, random_state=0).fit(X, y)
+""",
+}
 
 
 def seconds_of_passes(passes: int, **sizes: int) -> Seconds:
@@ -79,40 +109,24 @@ def growth(part: str, passes: int, largest: float) -> list[dict[str, Any]]:
     return rows
 
 
-def hold(kind: str, limit: int | None) -> None:
-    """Train, and print the largest resident memory of this process in MiB."""
-    data = load_conll2000("train").subset(slice(limit))
-    X = [chunking_attributes(sentence) for sentence in data.X]
-    if kind == "AGM":
-        with warnings.catch_warnings(action="ignore"):  # few passes, no small gap
-            AGM(alpha=3e-4, tol=0.2, max_iter=8, n_jobs=1, random_state=0).fit(X, data.y)
-    elif kind == "CRFsuite":
-        import pycrfsuite
-
-        trainer = pycrfsuite.Trainer("lbfgs", {"c2": 1.0, "max_iterations": 10}, verbose=False)
-        for sample, labels in zip(X, data.y, strict=True):
-            trainer.append(sample, labels.tolist())
-        with tempfile.TemporaryDirectory() as folder:
-            trainer.train(str(Path(folder) / "model"))
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
-
-
 def memory(limit: int | None) -> list[dict[str, Any]]:
+    """Each figure is that of a process of its own, which loads only what it needs."""
     peak = {}
-    for kind in HOLDERS:
-        command = [sys.executable, __file__, "--hold", kind]
-        command += [] if limit is None else ["--limit", str(limit)]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        peak[kind] = float(told)
+    with tempfile.TemporaryDirectory() as folder:
+        written = ["-c", WRITE, f"{folder}/data", str(limit or 0)]
+        subprocess.run([sys.executable, *written], check=True)
+        for name in ("AGM", *HOLDERS):  # twice, as the first one may have to compile
+            code = f"{LOAD}\n{HOLDERS[name]}\n{PEAK}"
+            command = [sys.executable, "-c", code, f"{folder}/data", f"{folder}/model"]
+            told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            peak[name] = int(told) / 2**10
     rows: list[dict[str, Any]] = [
-        {"holds": kind, "threads": 1, "peak MiB": round(mib)} for kind, mib in peak.items()
+        {"holds": name, "threads": 1, "peak MiB": round(peak[name])} for name in HOLDERS
     ]
+    beyond = {name: mib - peak["attributes"] for name, mib in peak.items()}
     rows[-1]["ratio to CRFsuite"] = rounded(peak["AGM"] / peak["CRFsuite"], 3)
+    rows[-1]["ratio beyond the attributes"] = rounded(beyond["AGM"] / beyond["CRFsuite"], 3)
     rows[-1]["bar"] = MEMORY_BAR
-    beyond = [peak[kind] - peak["attributes"] for kind in ("AGM", "CRFsuite")]
-    if min(beyond) > 0:
-        rows[-1]["ratio beyond the attributes"] = rounded(beyond[0] / beyond[1], 3)
     return rows
 
 
@@ -125,13 +139,8 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--limit", type=int, help="no size larger than this")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of tables")
-    parser.add_argument("--hold", choices=HOLDERS, help=argparse.SUPPRESS)  # in a process apart
     args = parser.parse_args()
-    if args.hold:
-        hold(args.hold, args.limit)
-        return
     about = machine("python-crfsuite")
-    # First, while this process is small: on Linux a child's figure starts at its parent's.
     if "memory" in args.parts:
         show(memory(args.limit), about, args.json)
     grown = [part for part in GROWTH if part in args.parts]
