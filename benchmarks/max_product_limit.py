@@ -104,9 +104,7 @@ def measure(sweep: Callable[..., None], n_nodes: int, length: int, k: int, repea
     runs = [{name: best_time(call, 1) for name, call in work.items()} for _ in range(repeat)]
     rates = {name: batch.n_nodes * k**2 / min(run[name] for run in runs) for name in work}
     row: dict[str, Any] = {"labels": k, "nodes": batch.n_nodes, "threads": 1}
-    row |= {
-        f"{name}, 1e9 additions a second": rounded(rate / 1e9, 3) for name, rate in rates.items()
-    }
+    row |= {f"{name}, 1e9 / s": rounded(rate / 1e9, 3) for name, rate in rates.items()}
     row |= {f"{name} / C": rounded(rates[name] / rates["C"], 3) for name in ("up", "labelling")}
     return row | {"bar": BAR}
 
