@@ -11,12 +11,9 @@ line per form; ratio is the time of FeatureSpace.fit over that of Trainer.append
 from __future__ import annotations
 
 import argparse
-import gc
 import gzip
 import json
 import os
-import platform
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -26,6 +23,7 @@ import numpy as np
 import pycrfsuite
 
 from robustruct.features import FeatureSpace, SparseRows
+from timing import machine, timed
 
 Tokens = list[list[tuple[str, str]]]
 
@@ -121,18 +119,12 @@ def append_all(samples: list[Any], labels: list[list[str]]) -> None:
         trainer.append(sample, y)
 
 
-def seconds(call: Callable[..., Any], *args: Any) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=200_000)
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
+    about = machine("python-crfsuite")
     data, sentences = read_tokens(args.tokens)
     labels = [["O"] * len(sentence) for sentence in sentences]
     for form, make in forms(sentences).items():
@@ -142,9 +134,10 @@ def main() -> None:
         space.encode(samples[:200])  # compiles
         ours, again, theirs = [], [], []
         for _ in range(args.repeat):  # taken in turns, so that a busy machine slows both
-            theirs.append(seconds(append_all, samples, labels))
-            ours.append(seconds(FeatureSpace.fit, samples))
-            again.append(seconds(FeatureSpace.fit(samples)[0].encode, samples))
+            theirs.append(timed(lambda x=samples: append_all(x, labels))[1].wall)
+            (space, _), seconds = timed(lambda x=samples: FeatureSpace.fit(x))
+            ours.append(seconds.wall)
+            again.append(timed(lambda s=space, x=samples: s.encode(x))[1].wall)
         line = {
             "form": form,
             "data": data,
@@ -156,8 +149,7 @@ def main() -> None:
             "crfsuite_append_s": round(median(theirs), 3),
             "ratio": round(median(ours) / median(theirs), 3),
             "encode_ratio": round(median(again) / median(theirs), 3),
-            "python": platform.python_version(),
-            "machine": platform.machine(),
+            **about,
         }
         print(json.dumps(line), flush=True)
         del samples

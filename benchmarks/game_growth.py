@@ -17,8 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from game_solvers import best_time, random_game
+from game_solvers import random_game
 from robustruct.game.solvers import SOLVERS
+from timing import best_time
 
 
 def main() -> None:
@@ -44,7 +45,9 @@ def main() -> None:
                 raise SystemExit(
                     f"{shape}, n = {n}: gap {upper[0] - lower[0]} not within tolerance"
                 )
-            seconds = best_time(lambda g=game: solver.play(g, args.tol, None, 1), args.budget)
+            seconds = best_time(
+                lambda g=game: solver.play(g, args.tol, None, 1), budget=args.budget
+            )
             rows.append((shape, n, seconds, int(play.n_iter[0])))
             record = dict(zip(("shape", "n", "seconds", "iterations"), rows[-1], strict=True))
             print(json.dumps({"solver": args.solver, "k": args.labels, "tol": args.tol, **record}))

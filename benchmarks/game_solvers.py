@@ -16,11 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
-from importlib.metadata import version
+from collections.abc import Iterator
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -33,6 +31,7 @@ from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import SOLVERS
 from robustruct.graphs import Batch
 from robustruct.scores import Scores
+from timing import best_time, machine
 
 SIZES = ((18, 3), (20, 9), (8, 26), (24, 22))
 TOLERANCES = (1e-2, 1e-4, 1e-6)
@@ -109,21 +108,6 @@ def plain_program(game: Game) -> dict:
     }  # fmt: skip
 
 
-def best_time(call: Callable[[], object], budget: float) -> float:
-    """Seconds of the fastest of a few calls that fit the budget."""
-    best = spent = np.inf
-    spent = 0.0
-    for _ in range(20):
-        start = time.perf_counter()
-        call()
-        took = time.perf_counter() - start
-        best = min(best, took)
-        spent += took
-        if spent > budget:
-            break
-    return best
-
-
 def certified(game: Game, solver: GameSolver, tol: float, value: float) -> tuple[bool, int, float]:
     """Whether the bounds are close enough and enclose the value; iterations; relative gap."""
     play = solver.play(game, tol, None, 1)
@@ -144,7 +128,7 @@ def measurements(args: argparse.Namespace) -> Iterator[dict]:
             values = [-linprog(**program).fun for program in programs]
             common = {"n": n, "k": k, "shape": shape}
             if PLAIN in args.solvers:
-                times = [best_time(lambda p=p: linprog(**p), args.budget) for p in programs]
+                times = [best_time(lambda p=p: linprog(**p), budget=args.budget) for p in programs]
                 for tol in args.tol:
                     yield {
                         **common,
@@ -169,7 +153,8 @@ def measurements(args: argparse.Namespace) -> Iterator[dict]:
                     if not given_up:
                         times = [
                             best_time(
-                                lambda g=g, s=solver, t=tol: s.play(g, t, None, 1), args.budget
+                                lambda g=g, s=solver, t=tol: s.play(g, t, None, 1),
+                                budget=args.budget,
                             )
                             for g in games
                         ]
@@ -256,13 +241,9 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write JSON lines here, default: to stderr")
     parser.add_argument("--plot", metavar="FILE", help="write a plot (needs matplotlib)")
     args = parser.parse_args()
-    machine = {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        **{name: version(name) for name in ("robustruct", "numpy", "scipy", "numba", "highspy")},
-    }
+    about = machine("scipy", "highspy")
     out = open(args.json, "w") if args.json else sys.stderr  # noqa: SIM115
-    print(json.dumps({"first_call_seconds": compile_all(args.solvers), **machine}), file=out)
+    print(json.dumps({"first_call_seconds": compile_all(args.solvers), **about}), file=out)
     rows = []
     for row in measurements(args):
         rows.append(row)

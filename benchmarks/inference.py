@@ -10,8 +10,6 @@ are compared with a log-space computation in numpy. Best of --repeat runs.
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +19,7 @@ from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, marginals, score_of
 from robustruct.parallel import n_threads
 from robustruct.scores import Scores
+from timing import best_time, machine, show
 
 LENGTH = 25
 N_LABELS = (3, 9, 22, 50)
@@ -55,28 +54,19 @@ def check(scores: Scores, n_samples: int = 3) -> None:
         np.testing.assert_allclose(found.nodes[span], nodes, atol=1e-10)
 
 
-def best_time(work: Callable[[], object], repeat: int) -> float:
-    work()
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
 def measure(k: int, repeat: int) -> list[dict[str, object]]:
     scores = chains(min(500_000, 20_000_000 // k**2), k)
     check(scores)
     rows: list[dict[str, object]] = []
     for threads in sorted({1, n_threads(-1)}):
         questions: dict[str, Callable[[], object]] = {
-            "max_product": lambda n=threads: best_labelling(scores, n),
-            "sum_product": lambda n=threads: marginals(scores, n_jobs=n),
+            "max-product": lambda n=threads: best_labelling(scores, n),
+            "sum-product": lambda n=threads: marginals(scores, n_jobs=n),
         }
+        row: dict[str, object] = {"labels": k, "threads": threads}
         for name, work in questions.items():
-            rate = scores.batch.n_nodes / best_time(work, repeat)
-            rows.append({"question": name, "k": k, "threads": threads, "nodes_per_second": rate})
+            row[f"{name}, nodes/s"] = round(scores.batch.n_nodes / best_time(work, repeat))
+        rows.append(row)
     return rows
 
 
@@ -85,18 +75,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--json", action="store_true", help="JSON lines, not a table")
     options = parser.parse_args()
-    if not options.json:
-        print("| labels | threads | max-product, nodes/s | sum-product, nodes/s |")
-        print("|---:|---:|---:|---:|")
-    for k in N_LABELS:
-        rows = measure(k, options.repeat)
-        if options.json:
-            for row in rows:
-                print(json.dumps(row), flush=True)
-            continue
-        for upper, lower in zip(rows[::2], rows[1::2], strict=True):
-            rates = f"{upper['nodes_per_second']:,.0f} | {lower['nodes_per_second']:,.0f}"
-            print(f"| {k} | {upper['threads']} | {rates} |", flush=True)
+    about = machine()
+    show([row for k in N_LABELS for row in measure(k, options.repeat)], about, options.json)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
 
 import argparse
-import json
-import platform
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,32 +26,26 @@ import numpy as np
 from robustruct import AGM
 from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.metrics import mean_loss
+from timing import Seconds, machine, rounded, show, timed
 
 GOALS = ((1e-3, 0.01, 1 / 5), (1e-4, 0.05, 1 / 3))  # alpha, gap, share of CRFsuite's time
 
 
-def now() -> tuple[float, float]:
-    return time.perf_counter(), time.process_time()
-
-
-def since(start: tuple[float, float]) -> tuple[float, float]:
-    return time.perf_counter() - start[0], time.process_time() - start[1]
-
-
 def crfsuite(
     X: Sequence[Any], y: Sequence[Any], X_test: Sequence[Any]
-) -> tuple[tuple[float, float], list[list[str]]]:
-    """Seconds of training (by the clock, of the processor), and predictions."""
+) -> tuple[Seconds, list[list[str]]]:
+    """Time of training, and predictions."""
     import pycrfsuite
 
-    start = now()
-    trainer = pycrfsuite.Trainer("lbfgs", {"c1": 0.0, "c2": 1.0}, verbose=False)
-    for sample, labels in zip(X, y, strict=True):
-        trainer.append(sample, labels.tolist())
+    def train(file: str) -> None:
+        trainer = pycrfsuite.Trainer("lbfgs", {"c1": 0.0, "c2": 1.0}, verbose=False)
+        for sample, labels in zip(X, y, strict=True):
+            trainer.append(sample, labels.tolist())
+        trainer.train(file)
+
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "model")
-        trainer.train(file)
-        seconds = since(start)
+        _, seconds = timed(lambda: train(file))
         tagger = pycrfsuite.Tagger()
         tagger.open(file)
         predicted = [tagger.tag(sample) for sample in X_test]
@@ -75,6 +66,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     args = parser.parse_args()
+    about = machine("python-crfsuite")
     train, test = (load_conll2000(split) for split in ("train", "test"))
     train = train.subset(slice(args.sentences))
     X, X_test = ([chunking_attributes(s) for s in data.X] for data in (train, test))
@@ -88,53 +80,31 @@ def main() -> None:
 
     lines: list[dict[str, Any]] = []
     for alpha, tol, bar in GOALS:
-        start = now()
-        model = AGM(alpha=alpha, tol=tol, random_state=0, n_jobs=1).fit(X, train.y)
-        seconds, processor = since(start)
+        model = AGM(alpha=alpha, tol=tol, random_state=0, n_jobs=1)
+        _, seconds = timed(lambda m=model: m.fit(X, train.y))
         assert model.duality_gap_ <= tol, (alpha, model.duality_gap_)
         lines.append(
             {
                 "model": f"AGM alpha {alpha:g}",
-                "seconds": round(seconds, 2),
-                "processor_s": round(processor, 2),
+                **seconds.columns(),
                 "passes": model.n_iter_,
-                "gap": float(f"{model.duality_gap_:.2g}"),
+                "gap": rounded(model.duality_gap_, 2),
                 "test_loss": test_loss(model.predict(X_test)),
                 "bar": round(bar, 3),
             }
         )
         del model
     if args.skip_crfsuite is None:
-        (theirs, processor), predicted = crfsuite(X, train.y, X_test)
-        lines.append(
-            {
-                "model": "CRFsuite c2 1",
-                "seconds": round(theirs, 2),
-                "processor_s": round(processor, 2),
-                "test_loss": test_loss(predicted),
-            }
-        )
+        seconds, predicted = crfsuite(X, train.y, X_test)
+        theirs = {"model": "CRFsuite c2 1", **seconds.columns(), "test_loss": test_loss(predicted)}
     else:
-        theirs = args.skip_crfsuite
-        lines.append({"model": "CRFsuite c2 1 (given)", "seconds": theirs})
+        theirs = {"model": "CRFsuite c2 1 (given)", "seconds": args.skip_crfsuite}
+    lines.append(theirs)
     for line in lines:
-        line["ratio"] = round(line["seconds"] / theirs, 3)
-    if args.json:
-        about = {"sentences": len(X), "python": platform.python_version()}
-        for line in lines:
-            print(json.dumps(line | about | {"machine": platform.machine()}))
-        return
-    print(
-        f"{'model':22} {'s':>8} {'cpu s':>8} {'passes':>6} {'gap':>6} "
-        f"{'ratio':>6} {'bar':>6} {'test loss':>9}"
-    )
-    for line in lines:
-        gap = f"{line['gap']:.2%}" if "gap" in line else ""
-        print(
-            f"{line['model']:22} {line['seconds']:8.2f} {line.get('processor_s', ''):>8} "
-            f"{line.get('passes', ''):>6} {gap:>6} "
-            f"{line['ratio']:6.3f} {line.get('bar', ''):>6} {line.get('test_loss', ''):>9}"
-        )
+        line["ratio"] = rounded(line["seconds"] / theirs["seconds"], 3)
+        if "cpu_s" in line and "cpu_s" in theirs:
+            line["cpu ratio"] = rounded(line["cpu_s"] / theirs["cpu_s"], 3)
+    show(lines, {**about, "sentences": len(X)}, args.json)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
 
 import argparse
 import json
-import platform
-import time
 from functools import partial
 from typing import Any
 
@@ -25,18 +23,18 @@ import numpy as np
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from timing import machine, rounded, timed
 
 ALPHAS = (3.0, 1.0, 0.3, 0.1)
 LOSSES = ("hamming", "absolute", "squared")
 
 
 def timed_fit(model: Any, X: Any, y: Any, node_weight: Any) -> dict[str, Any]:
-    start = time.perf_counter()
-    model.fit(X, y, node_weight=node_weight)
+    _, seconds = timed(lambda: model.fit(X, y, node_weight=node_weight))
     return {
-        "seconds": round(time.perf_counter() - start, 3),
+        **seconds.columns(),
         "passes": model.n_iter_,
-        "gap": float(f"{model.duality_gap_:.2g}"),
+        "gap": rounded(model.duality_gap_, 2),
     }
 
 
@@ -90,7 +88,7 @@ def main() -> None:
                     }
                 )
     if args.json:
-        about = {"python": platform.python_version(), "machine": platform.machine()}
+        about = machine()
         for line in lines:
             print(json.dumps(line | about))
         return
