@@ -1,0 +1,542 @@
+"""Semantic roles on pruned constituent trees: AGM, CRF and SSVM under costs of many kinds.
+
+Three parts, chosen by --part (default: all):
+
+table   Table 2 of the paper on free data. Nine classes; the cost of a mistake is the distance of
+        the two labels in a random order of the labels, scaled to [0, 1]; five orders. Both tree
+        structures of srl_features.py.
+map     Where does training for the cost pay? The three methods over three axes: the cost (a random
+        order; a missed A0 at ten times the price of any other mistake; random prices, neither
+        symmetric nor a metric), the number of training trees, and rich or poor features.
+speed   AGM and SSVM on all training trees to a certified gap of 5 %, one thread, one after the
+        other.
+
+Protocol, the same for all methods: training trees are drawn at random with a fixed seed; alpha is
+chosen on the development trees among half-decades, four of them at first, continued for as long as
+the best one lies at an end; the test trees are labelled once, by the model so chosen. AGM and SSVM
+predict the best-scoring labelling, the CRF makes the Bayes decision for the cost. Intervals are
+those of a paired bootstrap over test trees.
+
+The journal (--corpus wsj) has no development part: every fifth document of its training part is
+held out instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from protocol import Experiment, Key, Result, bootstrap_interval, certificate, options, worst_gaps
+from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.datasets import ROLES, Dataset, load_srl
+from robustruct.inference import bayes_decision
+from robustruct.losses import CostMatrix
+from srl_features import (
+    FEATURES,
+    PATH,
+    STRUCTURES,
+    VERB,
+    Vocabulary,
+    graphs,
+    node_attributes,
+)
+from tables import LOOK, MODELS, Table, bold, new_figure, save
+
+LABELS = np.arange(len(ROLES))
+NO_ROLE = [ROLES.index(name) for name in ("V", "O")]
+N_ORDERS = 5
+TABLE_SIZE = 3000  # training trees
+SIZES = (100, 300, 1000, 3000)
+SMALL, N_DRAWS = 300, 3  # training sets of at most SMALL trees are drawn so many times
+MAP_COSTS = ("order 0", "missed A0", "random")
+MAP_STRUCTURE = "siblings"
+
+TOL = {"AGM": 0.02, "SSVM": 0.02, "CRF": 2e-3}
+MAX_ITER = {"AGM": 400, "SSVM": 400, "CRF": 500}
+CRF_ALPHA = 2  # half-decades below the alphas of the others
+GRID, LONGEST_GRID = 4, 10
+
+SPEED_ALPHA, SPEED_GAP = 10**-2.5, 0.05
+
+
+# ------------------------------------------------------------------------------------------ costs
+
+
+def costs(n_orders: int = N_ORDERS) -> dict[str, np.ndarray]:
+    """All cost matrices by name, [predicted, true], each with a largest entry of 1."""
+    found = {f"order {seed}": ordinal_cost(label_order(seed)) for seed in range(n_orders)}
+    missed = 1.0 - np.eye(len(LABELS))
+    missed[1:, 0] = 10.0  # A0 is label 0
+    found["missed A0"] = missed / 10.0
+    prices = np.random.default_rng(0).random((len(LABELS), len(LABELS)))
+    np.fill_diagonal(prices, 0.0)
+    found["random"] = prices / prices.max()
+    return found
+
+
+def label_order(seed: int) -> np.ndarray:
+    """A random order of the labels."""
+    return np.random.default_rng(seed).permutation(len(LABELS))
+
+
+def ordinal_cost(order: np.ndarray) -> np.ndarray:
+    """Distance of two labels in the order, scaled to [0, 1]."""
+    place = np.argsort(order)
+    return np.abs(place[:, None] - place[None, :]) / (len(order) - 1)
+
+
+# ------------------------------------------------------------------------------------------- data
+
+
+@functools.lru_cache(maxsize=1)
+def load(corpus: str, limit: int | None) -> dict[str, Dataset]:
+    """Training, development and test trees."""
+    if corpus == "wsj":
+        whole = load_srl("wsj", "train")
+        document = np.array([tree.sent.rsplit("-", 1)[0] for tree in whole.X])
+        held_out = np.isin(document, np.unique(document)[4::5])
+        parts = {"train": whole.subset(~held_out), "dev": whole.subset(held_out)}
+    else:
+        parts = {split: load_srl(corpus, split) for split in ("train", "dev")}
+    parts["test"] = load_srl(corpus, "test")
+    return {split: data.subset(slice(limit)) for split, data in parts.items()}
+
+
+@functools.lru_cache(maxsize=2)
+def encoded(
+    corpus: str, limit: int | None, features: str, largest: int, draw: int
+) -> dict[str, tuple[Dataset, sp.csr_array]]:
+    """All parts with the feature rows of their nodes.
+
+    Training trees come in random order, so that the first n are a sample of size n.
+    """
+    parts = dict(load(corpus, limit))
+    order = np.random.default_rng(draw).permutation(len(parts["train"]))
+    parts["train"] = parts["train"].subset(order[:largest])
+    vocabulary = Vocabulary()
+    found = {}
+    for split, data in parts.items():  # the training part comes first
+        rows = [row for tree in data.X for row in node_attributes(tree, features)]
+        encode = vocabulary.learn if split == "train" else vocabulary.encode
+        found[split] = (data, encode(rows))
+    return found
+
+
+Samples = tuple[list[Graph], list[np.ndarray]]
+
+
+@functools.lru_cache(maxsize=1)
+def samples(
+    corpus: str, limit: int | None, structure: str, features: str, size: int, draw: int
+) -> tuple[Samples, Samples, Samples]:
+    """Graphs and labels of ``size`` training trees, and of the development and test trees."""
+    largest = max(size, TABLE_SIZE if draw == 0 else SMALL)
+    parts = encoded(corpus, limit, features, largest, draw)
+    train, rows = parts["train"]
+    n_nodes = sum(tree.n_nodes for tree in train.X[:size])
+    # Columns that no training node uses have a weight of zero: leave them out.
+    used = np.unique(rows[:n_nodes].indices)
+    cut = {"train": (train.subset(slice(size)), rows[:n_nodes])}
+    return tuple(
+        (graphs(data.X, rows[:, used], structure), list(data.y))
+        for data, rows in (parts | cut).values()
+    )
+
+
+# ----------------------------------------------------------------------------------------- pieces
+
+
+def solve(settings: dict[str, Any], key: Key) -> Result:
+    """Choose alpha on development trees and label the test trees, for each cost of the key."""
+    place = [key[name] for name in ("structure", "features", "size", "draw")]
+    (X, y), (X_dev, y_dev), (X_test, _) = samples(settings["corpus"], settings["limit"], *place)
+    matrices = costs()
+    wanted = {key["cost"]: matrices[key["cost"]]} if key["model"] != "CRF" else matrices
+    truth_dev = np.concatenate(y_dev)
+    model = new_model(key["model"], next(iter(wanted.values())))
+    fitted: dict[int, Any] = {}
+
+    def evaluate(step: int) -> dict[str, float]:
+        model.set_params(alpha=half_decade(step))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the report
+            model.fit(X, y)
+        fitted[step] = copy.copy(model)
+        labels = decisions(model, X_dev, wanted)
+        return {name: float(wanted[name][labels[name], truth_dev].mean()) for name in wanted}
+
+    tried = search(evaluate, first_step(len(X), key["model"]))
+    by_cost = {}
+    for name in wanted:
+        best = chosen(tried, name)
+        labels = decisions(fitted[best], X_test, {name: wanted[name]})[name]
+        by_cost[name] = certificate(fitted[best]) | {
+            "dev": {f"{half_decade(step):.3g}": tried[step][name] for step in sorted(tried)},
+            "at_end": best in (min(tried), max(tried)),
+            "predicted": "".join(map(str, labels.tolist())),
+        }
+    return {"by_cost": by_cost}
+
+
+def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
+    """A model of the named kind, to be fitted along a path of alphas."""
+    kind = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}[name]
+    given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
+    return kind(CostMatrix(cost, LABELS), random_state=0, n_jobs=1, **given)
+
+
+def decisions(model: Any, X: list[Graph], wanted: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Labels of all nodes under each cost: a CRF decides anew, the others were trained for one."""
+    if not isinstance(model, CRF):
+        (name,) = wanted
+        return {name: np.concatenate(model.predict(X))}
+    known = model.classes_
+    p = np.concatenate(model.predict_proba(X))
+    return {
+        name: known[bayes_decision(p, cost[np.ix_(known, known)])] for name, cost in wanted.items()
+    }
+
+
+def half_decade(step: int) -> float:
+    """10^(step / 2)."""
+    return 10.0 ** (step / 2)
+
+
+def first_step(n_trees: int, model: str) -> int:
+    """Where the grid begins: near 1 / sqrt(number of trees)."""
+    return math.ceil(-math.log10(n_trees)) - (CRF_ALPHA if model == "CRF" else 0)
+
+
+def search(evaluate: Callable[[int], dict[str, float]], first: int) -> dict[int, dict[str, float]]:
+    """Development costs by half-decade: ``GRID`` of them downwards, more while the best is last."""
+    tried = {step: evaluate(step) for step in range(first, first - GRID, -1)}
+    while len(tried) < LONGEST_GRID:
+        best = {chosen(tried, cost) for cost in tried[first]}
+        if min(tried) in best:
+            step = min(tried) - 1
+        elif max(tried) in best:
+            step = max(tried) + 1
+        else:
+            break
+        tried[step] = evaluate(step)
+    return tried
+
+
+def chosen(tried: dict[int, dict[str, float]], cost: str) -> int:
+    """The half-decade of least development cost; among equals the strongest penalty."""
+    return min(sorted(tried, reverse=True), key=lambda step: tried[step][cost])
+
+
+def keys_of(
+    structure: str, features: str, size: int, wanted: Sequence[str], draw: int
+) -> list[Key]:
+    """One piece for each method; a CRF serves every cost."""
+    place = {"structure": structure, "features": features, "size": size, "draw": draw}
+    found = [place | {"model": "CRF", "cost": "all"}]
+    for cost in wanted:
+        found += [place | {"model": model, "cost": cost} for model in ("AGM", "SSVM")]
+    return found
+
+
+# ------------------------------------------------------------------------------------- evaluation
+
+
+class Judge:
+    """The test trees: what predictions cost, tree by tree, and their role F1."""
+
+    def __init__(self, test: Dataset) -> None:
+        self.truth = np.concatenate(list(test.y))
+        self.tree = np.repeat(np.arange(len(test)), [len(labels) for labels in test.y])
+        kind = np.concatenate([tree.kind for tree in test.X])
+        self.candidate = (kind != PATH) & (kind != VERB)
+        self.n_trees = len(test)
+
+    def tree_costs(
+        self, predicted: str, cost: np.ndarray, *, candidates: bool = False
+    ) -> np.ndarray:
+        """(n_trees,) with the mean cost per node as their mean."""
+        counted = self.candidate if candidates else np.ones_like(self.candidate)
+        paid = np.where(counted, cost[decoded(predicted), self.truth], 0.0)
+        per_tree = np.bincount(self.tree, weights=paid, minlength=self.n_trees)
+        return per_tree * self.n_trees / counted.sum()
+
+    def role_f1(self, predicted: str) -> float:
+        """F1 of labelled arguments: every label but O and V."""
+        labels = decoded(predicted)
+        is_role, said_role = (~np.isin(y, NO_ROLE) for y in (self.truth, labels))
+        right = (said_role & (labels == self.truth)).sum()
+        return float(2 * right / max(is_role.sum() + said_role.sum(), 1))
+
+
+def decoded(predicted: str) -> np.ndarray:
+    return np.frombuffer(predicted.encode(), np.uint8) - ord("0")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """The three methods on one task: costs per test tree (a mean over draws), F1, certificates."""
+
+    costs: dict[str, np.ndarray]
+    candidate_costs: dict[str, np.ndarray]
+    f1: dict[str, float]
+    fits: list[Result]
+
+    def difference(self, other: str) -> tuple[float, float, float]:
+        """AGM minus another method: (mean, low, high) of the cost per node."""
+        low, high = bootstrap_interval(self.costs["AGM"], self.costs[other], n_draws=2000)
+        return float(np.mean(self.costs["AGM"] - self.costs[other])), low, high
+
+    def best_or_as_good(self) -> set[str]:
+        """The least mean cost, and those whose interval of the difference to it contains 0."""
+        best = min(MODELS, key=lambda model: self.costs[model].mean())
+        as_good = {best}
+        for model in set(MODELS) - {best}:
+            low, _ = bootstrap_interval(self.costs[model], self.costs[best], n_draws=2000)
+            if low <= 0:
+                as_good.add(model)
+        return as_good
+
+
+def cell(results: Sequence[Result], judge: Judge, place: Key) -> Cell:
+    """All results of a task, draws joined."""
+    cost = costs()[place["cost"]]
+    found: dict[str, list[Result]] = {model: [] for model in MODELS}
+    for result in results:
+        same = all(result[name] == place[name] for name in ("structure", "features", "size"))
+        if same and place["cost"] in result["by_cost"]:
+            line = result["by_cost"][place["cost"]] | {"model": result["model"]}
+            found[result["model"]].append(line)
+
+    def means(of: Callable[[str], Any]) -> dict[str, Any]:
+        return {m: np.mean([of(line["predicted"]) for line in found[m]], axis=0) for m in MODELS}
+
+    return Cell(
+        means(lambda predicted: judge.tree_costs(predicted, cost)),
+        means(lambda predicted: judge.tree_costs(predicted, cost, candidates=True)),
+        {m: float(value) for m, value in means(judge.role_f1).items()},
+        [line for lines in found.values() for line in lines],
+    )
+
+
+# ----------------------------------------------------------------------------------------- report
+
+
+def run_table(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str, Any]]:
+    """Five orders, both structures."""
+    args, settings = experiment.args, experiment.settings
+    size = min(args.trees, settings["n_train"])
+    orders = [f"order {seed}" for seed in range(args.orders)]
+    keys = [key for s in STRUCTURES for key in keys_of(s, "full", size, orders, 0)]
+    results = experiment.run(functools.partial(solve, settings), keys, "table")
+    rows, report, fits = [], [], []
+    for structure in STRUCTURES:
+        for order in orders:
+            place = {"structure": structure, "features": "full", "size": size, "cost": order}
+            found = cell(results, judge, place)
+            good = found.best_or_as_good()
+            rows.append(
+                [
+                    f"{structure}, {order}",
+                    *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
+                    *(f"{found.candidate_costs[m].mean():.5f}" for m in MODELS),
+                    *(f"{100 * found.f1[m]:.2f}" for m in MODELS),
+                    *(shown_difference(found, other) for other in ("CRF", "SSVM")),
+                ]
+            )
+            report.append(summary(found, place))
+            fits += found.fits
+    columns = ["structure, order", *MODELS]
+    columns += [f"{m} cand." for m in MODELS] + [f"{m} F1" for m in MODELS]
+    columns += ["AGM - CRF", "AGM - SSVM"]
+    caption = (
+        f"Mean cost per node (all nodes; candidates only, without path and verb), role F1 in %, "
+        f"and relative differences with 95 % intervals. {size} training trees. Bold: the least "
+        f"cost, or not significantly more. {convergence(fits)}"
+    )
+    return [Table(f"Table 2, {settings['corpus']}", columns, rows, caption)], {"table": report}
+
+
+def run_map(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str, Any]]:
+    """Cost, training size and features."""
+    args, settings = experiment.args, experiment.settings
+    sizes = [size for size in args.sizes if size <= settings["n_train"]]
+    keys = [
+        key
+        for size in sizes
+        for features in FEATURES
+        for draw in range(N_DRAWS if size <= SMALL else 1)
+        for key in keys_of(MAP_STRUCTURE, features, size, MAP_COSTS, draw)
+    ]
+    results = experiment.run(functools.partial(solve, settings), keys, "map")
+    rows, report, fits, cells = [], [], [], {}
+    for features in FEATURES:
+        for cost in MAP_COSTS:
+            for size in sizes:
+                place = {"structure": MAP_STRUCTURE, "features": features, "size": size}
+                found = cell(results, judge, place | {"cost": cost})
+                cells[features, cost, size] = found
+                good = found.best_or_as_good()
+                rows.append(
+                    [
+                        f"{features}, {cost}, {size}",
+                        *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
+                        *(shown_difference(found, other) for other in ("CRF", "SSVM")),
+                    ]
+                )
+                report.append(summary(found, place | {"cost": cost}))
+                fits += found.fits
+    draw_map(cells, sizes, experiment)
+    caption = (
+        f"Mean cost per node and relative differences with 95 % intervals; structure "
+        f"{MAP_STRUCTURE}. {convergence(fits)}"
+    )
+    columns = ["features, cost, trees", *MODELS, "AGM - CRF", "AGM - SSVM"]
+    return [Table("Where training for the cost pays", columns, rows, caption)], {"map": report}
+
+
+def draw_map(cells: dict[Any, Cell], sizes: Sequence[int], experiment: Experiment) -> None:
+    """What CRF and SSVM cost more than AGM, over the number of training trees."""
+    figure, axes = new_figure(len(FEATURES), len(MAP_COSTS), sharex=True, sharey="row")
+    for row, features in enumerate(FEATURES):
+        for column, cost in enumerate(MAP_COSTS):
+            panel = axes[row, column]
+            panel.axhline(0.0, color=LOOK["AGM"]["color"], linewidth=1)
+            for nudge, other in ((0.97, "CRF"), (1.03, "SSVM")):
+                lines = [relative(cells[features, cost, size], other) for size in sizes]
+                middle, low, high = -100 * np.array(lines).T
+                panel.errorbar(
+                    nudge * np.array(sizes), middle, [middle - high, low - middle], label=other,
+                    linewidth=1.2, markersize=4, capsize=2, **LOOK[other],
+                )  # fmt: skip
+            panel.set_xscale("log")
+            panel.set_xticks(sizes, [str(size) for size in sizes])
+            panel.minorticks_off()
+            panel.set_title(f"{cost}, {features} features", fontsize=9)
+    for panel in axes[-1]:
+        panel.set_xlabel("training trees", fontsize=8)
+    for panel in axes[:, 0]:
+        panel.set_ylabel("cost beyond AGM's, %", fontsize=8)
+    axes[0, 0].legend(fontsize=8, frameon=False)
+    save(figure, experiment.figure_file)
+
+
+def relative(found: Cell, other: str) -> tuple[float, float, float]:
+    """AGM minus another method, as a share of AGM's cost."""
+    scale = max(float(found.costs["AGM"].mean()), 1e-12)
+    middle, low, high = found.difference(other)
+    return middle / scale, low / scale, high / scale
+
+
+def shown_difference(found: Cell, other: str) -> str:
+    middle, low, high = (100 * value for value in relative(found, other))
+    return f"{middle:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+def summary(found: Cell, place: Key) -> dict[str, Any]:
+    """A cell for the JSON file."""
+    return place | {
+        "cost_per_node": {m: float(found.costs[m].mean()) for m in MODELS},
+        "cost_per_candidate": {m: float(found.candidate_costs[m].mean()) for m in MODELS},
+        "role_f1": found.f1,
+        "difference": {other: found.difference(other) for other in ("CRF", "SSVM")},
+        "best_or_as_good": sorted(found.best_or_as_good()),
+        "fits": [{name: v for name, v in fit.items() if name != "predicted"} for fit in found.fits],
+    }
+
+
+def convergence(fits: Sequence[Result]) -> str:
+    """How well the chosen models were trained, and whether the grids of alpha were wide enough."""
+    at_end = sum(fit["at_end"] for fit in fits)
+    note = f"; {at_end} alphas at the end of their grid" if at_end else ""
+    text = worst_gaps(fits)
+    return f"{text[0].upper()}{text[1:]}{note}."
+
+
+# ------------------------------------------------------------------------------------------ speed
+
+
+def run_speed(experiment: Experiment) -> tuple[list[Table], dict[str, Any]]:
+    """AGM against SSVM on all trees."""
+    keys: list[Key] = [{"speed": "all training trees"}]
+    (result,) = experiment.run(functools.partial(race, experiment.settings), keys, "speed")
+    rows = [
+        [line["model"], f"{line['processor_s']:.1f}", f"{line['clock_s']:.1f}"]
+        + [str(line["passes"]), f"{line['gap']:.1%}"]
+        for line in result["lines"]
+    ]
+    ssvm, agm = (line["processor_s"] for line in result["lines"])
+    caption = (
+        f"{result['n_trees']} trees, alpha {SPEED_ALPHA:.2g}, structure {MAP_STRUCTURE}, cost "
+        f"order 0, one thread, cold start, encoded features. AGM takes {agm / ssvm:.2f} times the "
+        "SSVM's processor time; the bar is 2."
+    )
+    columns = ["model", "processor s", "clock s", "passes", "certified gap"]
+    title = f"Training to a gap of {SPEED_GAP:.0%}"
+    return [Table(title, columns, rows, caption)], {"speed": result}
+
+
+def race(settings: dict[str, Any], key: Key) -> Result:
+    """Time of both, after a small fit that compiles the kernels."""
+    train = load(settings["corpus"], settings["limit"])["train"]
+    rows = Vocabulary().learn([row for tree in train.X for row in node_attributes(tree)])
+    X, y = graphs(train.X, rows, MAP_STRUCTURE), list(train.y)
+    cost = costs()["order 0"]
+    lines = []
+    for name in ("SSVM", "AGM"):
+        parameters = {"alpha": SPEED_ALPHA, "tol": SPEED_GAP, "warm_start": False}
+        new_model(name, cost, **parameters | {"max_iter": 2, "tol": 10.0}).fit(X[:50], y[:50])
+        clock, processor = time.perf_counter(), time.process_time()
+        model = new_model(name, cost, **parameters).fit(X, y)
+        spent = {
+            "clock_s": round(time.perf_counter() - clock, 2),
+            "processor_s": round(time.process_time() - processor, 2),
+        }
+        lines.append({"model": name} | certificate(model) | spent)
+    return {"lines": lines, "n_trees": len(X)}
+
+
+PARTS = ("table", "map", "speed")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options("srl", __doc__)
+    parser.add_argument("--corpus", choices=("ewt", "wsj"), default="ewt")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
+    parser.add_argument("--trees", type=int, default=TABLE_SIZE, help="training trees of the table")
+    parser.add_argument("--orders", type=int, default=N_ORDERS, choices=range(1, N_ORDERS + 1))
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sizes of the map")
+    args = parser.parse_args(arguments)
+    parts = load(args.corpus, args.limit)
+    settings = {
+        "corpus": args.corpus,
+        "limit": args.limit,
+        "n_train": len(parts["train"]),
+        "tol": TOL,
+        "max_iter": MAX_ITER,
+    }
+    experiment = Experiment(args, settings)
+    judge = Judge(parts["test"])
+    tables: list[Table] = []
+    results: dict[str, Any] = {}
+    for part in args.part or PARTS:
+        if part == "speed":
+            found, report = run_speed(experiment)
+        else:
+            found, report = (run_table if part == "table" else run_map)(experiment, judge)
+        tables += found
+        results |= report
+    experiment.report(tables, results)
+
+
+if __name__ == "__main__":
+    main()
