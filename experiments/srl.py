@@ -12,7 +12,7 @@ speed   AGM and SSVM on all training trees to a certified gap of 5 %, one thread
         other.
 
 Protocol, the same for all methods: training trees are drawn at random with a fixed seed; alpha is
-chosen on the development trees among half-decades, four of them at first, continued for as long as
+chosen on the development trees among half-decades, three of them at first, continued for as long as
 the best one lies at an end; the test trees are labelled once, by the model so chosen. AGM and SSVM
 predict the best-scoring labelling, the CRF makes the Bayes decision for the cost. Intervals are
 those of a paired bootstrap over test trees.
@@ -23,24 +23,17 @@ held out instead.
 
 from __future__ import annotations
 
-import copy
 import functools
-import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
-from protocol import Experiment, Key, Result, bootstrap_interval, certificate, options, worst_gaps
-from robustruct import AGM, CRF, SSVM, Graph
+from protocol import Experiment, Key, Result, certificate, options
 from robustruct.datasets import ROLES, Dataset, load_srl
-from robustruct.inference import bayes_decision
-from robustruct.losses import CostMatrix
 from srl_features import (
     FEATURES,
     PATH,
@@ -51,20 +44,28 @@ from srl_features import (
     node_attributes,
 )
 from tables import LOOK, MODELS, Table, bold, new_figure, save
+from tuning import (
+    MAX_ITER,
+    TOL,
+    Samples,
+    convergence,
+    decoded,
+    difference,
+    new_model,
+    not_worse,
+    relative_difference,
+    shown_difference,
+    tuned,
+)
 
 LABELS = np.arange(len(ROLES))
 NO_ROLE = [ROLES.index(name) for name in ("V", "O")]
 N_ORDERS = 5
-TABLE_SIZE = 3000  # training trees
-SIZES = (100, 300, 1000, 3000)
-SMALL, N_DRAWS = 300, 3  # training sets of at most SMALL trees are drawn so many times
+TABLE_SIZE = 2000  # training trees
+SIZES = (100, 400, 2000)
+SMALL, N_DRAWS = 400, 3  # training sets of at most SMALL trees are drawn so many times
 MAP_COSTS = ("order 0", "missed A0", "random")
 MAP_STRUCTURE = "siblings"
-
-TOL = {"AGM": 0.02, "SSVM": 0.02, "CRF": 2e-3}
-MAX_ITER = {"AGM": 400, "SSVM": 400, "CRF": 500}
-CRF_ALPHA = 2  # half-decades below the alphas of the others
-GRID, LONGEST_GRID = 4, 10
 
 SPEED_ALPHA, SPEED_GAP = 10**-2.5, 0.05
 
@@ -132,9 +133,6 @@ def encoded(
     return found
 
 
-Samples = tuple[list[Graph], list[np.ndarray]]
-
-
 @functools.lru_cache(maxsize=1)
 def samples(
     corpus: str, limit: int | None, structure: str, features: str, size: int, draw: int
@@ -157,84 +155,11 @@ def samples(
 
 
 def solve(settings: dict[str, Any], key: Key) -> Result:
-    """Choose alpha on development trees and label the test trees, for each cost of the key."""
+    """Train on the trees of the key and label the test trees, for its cost or, a CRF, for all."""
     place = [key[name] for name in ("structure", "features", "size", "draw")]
-    (X, y), (X_dev, y_dev), (X_test, _) = samples(settings["corpus"], settings["limit"], *place)
     matrices = costs()
-    wanted = {key["cost"]: matrices[key["cost"]]} if key["model"] != "CRF" else matrices
-    truth_dev = np.concatenate(y_dev)
-    model = new_model(key["model"], next(iter(wanted.values())))
-    fitted: dict[int, Any] = {}
-
-    def evaluate(step: int) -> dict[str, float]:
-        model.set_params(alpha=half_decade(step))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the report
-            model.fit(X, y)
-        fitted[step] = copy.copy(model)
-        labels = decisions(model, X_dev, wanted)
-        return {name: float(wanted[name][labels[name], truth_dev].mean()) for name in wanted}
-
-    tried = search(evaluate, first_step(len(X), key["model"]))
-    by_cost = {}
-    for name in wanted:
-        best = chosen(tried, name)
-        labels = decisions(fitted[best], X_test, {name: wanted[name]})[name]
-        by_cost[name] = certificate(fitted[best]) | {
-            "dev": {f"{half_decade(step):.3g}": tried[step][name] for step in sorted(tried)},
-            "at_end": best in (min(tried), max(tried)),
-            "predicted": "".join(map(str, labels.tolist())),
-        }
-    return {"by_cost": by_cost}
-
-
-def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
-    """A model of the named kind, to be fitted along a path of alphas."""
-    kind = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}[name]
-    given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
-    return kind(CostMatrix(cost, LABELS), random_state=0, n_jobs=1, **given)
-
-
-def decisions(model: Any, X: list[Graph], wanted: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Labels of all nodes under each cost: a CRF decides anew, the others were trained for one."""
-    if not isinstance(model, CRF):
-        (name,) = wanted
-        return {name: np.concatenate(model.predict(X))}
-    known = model.classes_
-    p = np.concatenate(model.predict_proba(X))
-    return {
-        name: known[bayes_decision(p, cost[np.ix_(known, known)])] for name, cost in wanted.items()
-    }
-
-
-def half_decade(step: int) -> float:
-    """10^(step / 2)."""
-    return 10.0 ** (step / 2)
-
-
-def first_step(n_trees: int, model: str) -> int:
-    """Where the grid begins: near 1 / sqrt(number of trees)."""
-    return math.ceil(-math.log10(n_trees)) - (CRF_ALPHA if model == "CRF" else 0)
-
-
-def search(evaluate: Callable[[int], dict[str, float]], first: int) -> dict[int, dict[str, float]]:
-    """Development costs by half-decade: ``GRID`` of them downwards, more while the best is last."""
-    tried = {step: evaluate(step) for step in range(first, first - GRID, -1)}
-    while len(tried) < LONGEST_GRID:
-        best = {chosen(tried, cost) for cost in tried[first]}
-        if min(tried) in best:
-            step = min(tried) - 1
-        elif max(tried) in best:
-            step = max(tried) + 1
-        else:
-            break
-        tried[step] = evaluate(step)
-    return tried
-
-
-def chosen(tried: dict[int, dict[str, float]], cost: str) -> int:
-    """The half-decade of least development cost; among equals the strongest penalty."""
-    return min(sorted(tried, reverse=True), key=lambda step: tried[step][cost])
+    wanted = matrices if key["model"] == "CRF" else {key["cost"]: matrices[key["cost"]]}
+    return tuned(key["model"], wanted, *samples(settings["corpus"], settings["limit"], *place))
 
 
 def keys_of(
@@ -278,10 +203,6 @@ class Judge:
         return float(2 * right / max(is_role.sum() + said_role.sum(), 1))
 
 
-def decoded(predicted: str) -> np.ndarray:
-    return np.frombuffer(predicted.encode(), np.uint8) - ord("0")
-
-
 @dataclass(frozen=True, eq=False)
 class Cell:
     """The three methods on one task: costs per test tree (a mean over draws), F1, certificates."""
@@ -290,21 +211,6 @@ class Cell:
     candidate_costs: dict[str, np.ndarray]
     f1: dict[str, float]
     fits: list[Result]
-
-    def difference(self, other: str) -> tuple[float, float, float]:
-        """AGM minus another method: (mean, low, high) of the cost per node."""
-        low, high = bootstrap_interval(self.costs["AGM"], self.costs[other], n_draws=2000)
-        return float(np.mean(self.costs["AGM"] - self.costs[other])), low, high
-
-    def best_or_as_good(self) -> set[str]:
-        """The least mean cost, and those whose interval of the difference to it contains 0."""
-        best = min(MODELS, key=lambda model: self.costs[model].mean())
-        as_good = {best}
-        for model in set(MODELS) - {best}:
-            low, _ = bootstrap_interval(self.costs[model], self.costs[best], n_draws=2000)
-            if low <= 0:
-                as_good.add(model)
-        return as_good
 
 
 def cell(results: Sequence[Result], judge: Judge, place: Key) -> Cell:
@@ -343,14 +249,14 @@ def run_table(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[s
         for order in orders:
             place = {"structure": structure, "features": "full", "size": size, "cost": order}
             found = cell(results, judge, place)
-            good = found.best_or_as_good()
+            good = not_worse(found.costs)
             rows.append(
                 [
                     f"{structure}, {order}",
                     *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
                     *(f"{found.candidate_costs[m].mean():.5f}" for m in MODELS),
                     *(f"{100 * found.f1[m]:.2f}" for m in MODELS),
-                    *(shown_difference(found, other) for other in ("CRF", "SSVM")),
+                    *(shown_difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")),
                 ]
             )
             report.append(summary(found, place))
@@ -385,12 +291,12 @@ def run_map(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str
                 place = {"structure": MAP_STRUCTURE, "features": features, "size": size}
                 found = cell(results, judge, place | {"cost": cost})
                 cells[features, cost, size] = found
-                good = found.best_or_as_good()
+                good = not_worse(found.costs)
                 rows.append(
                     [
                         f"{features}, {cost}, {size}",
                         *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
-                        *(shown_difference(found, other) for other in ("CRF", "SSVM")),
+                        *(shown_difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")),
                     ]
                 )
                 report.append(summary(found, place | {"cost": cost}))
@@ -412,8 +318,11 @@ def draw_map(cells: dict[Any, Cell], sizes: Sequence[int], experiment: Experimen
             panel = axes[row, column]
             panel.axhline(0.0, color=LOOK["AGM"]["color"], linewidth=1)
             for nudge, other in ((0.97, "CRF"), (1.03, "SSVM")):
-                lines = [relative(cells[features, cost, size], other) for size in sizes]
-                middle, low, high = -100 * np.array(lines).T
+                lines = [
+                    relative_difference(cells[features, cost, size].costs, "AGM", other)
+                    for size in sizes
+                ]
+                middle, low, high = -np.array(lines).T
                 panel.errorbar(
                     nudge * np.array(sizes), middle, [middle - high, low - middle], label=other,
                     linewidth=1.2, markersize=4, capsize=2, **LOOK[other],
@@ -430,36 +339,16 @@ def draw_map(cells: dict[Any, Cell], sizes: Sequence[int], experiment: Experimen
     save(figure, experiment.figure_file)
 
 
-def relative(found: Cell, other: str) -> tuple[float, float, float]:
-    """AGM minus another method, as a share of AGM's cost."""
-    scale = max(float(found.costs["AGM"].mean()), 1e-12)
-    middle, low, high = found.difference(other)
-    return middle / scale, low / scale, high / scale
-
-
-def shown_difference(found: Cell, other: str) -> str:
-    middle, low, high = (100 * value for value in relative(found, other))
-    return f"{middle:+.1f} % [{low:+.1f}, {high:+.1f}]"
-
-
 def summary(found: Cell, place: Key) -> dict[str, Any]:
     """A cell for the JSON file."""
     return place | {
         "cost_per_node": {m: float(found.costs[m].mean()) for m in MODELS},
         "cost_per_candidate": {m: float(found.candidate_costs[m].mean()) for m in MODELS},
         "role_f1": found.f1,
-        "difference": {other: found.difference(other) for other in ("CRF", "SSVM")},
-        "best_or_as_good": sorted(found.best_or_as_good()),
+        "difference": {other: difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")},
+        "not_worse": sorted(not_worse(found.costs)),
         "fits": [{name: v for name, v in fit.items() if name != "predicted"} for fit in found.fits],
     }
-
-
-def convergence(fits: Sequence[Result]) -> str:
-    """How well the chosen models were trained, and whether the grids of alpha were wide enough."""
-    at_end = sum(fit["at_end"] for fit in fits)
-    note = f"; {at_end} alphas at the end of their grid" if at_end else ""
-    text = worst_gaps(fits)
-    return f"{text[0].upper()}{text[1:]}{note}."
 
 
 # ------------------------------------------------------------------------------------------ speed
