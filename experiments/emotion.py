@@ -1,0 +1,319 @@
+"""Table 1 of the paper: emotion intensity, six losses, twenty splits; AGM, CRF and SSVM.
+
+Needs the environment variable ROBUSTRUCT_DATA. All three models have the same features, node
+weights (of sum 1 in each sequence, equal or growing with the position) and grid of penalties. The
+penalty is chosen for each loss on the 120 training sequences of split 1 alone: by the loss on
+the last 36 after training on the first 84 (--selection holdout, as in the paper), or by
+cross-validation (--selection cv). Decisions are fixed in advance: MAP for AGM and SSVM, Bayes for
+the CRF; the AGM's probabilistic predictor and the CRF's MAP are shown beside them, each with a
+penalty of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from protocol import (
+    SIGNIFICANCE,
+    Experiment,
+    Key,
+    Result,
+    best_or_as_good,
+    certificate,
+    mean_and_error,
+    options,
+    wilcoxon_p,
+    worst_gaps,
+)
+from robustruct import AGM, CRF, SSVM, solve_game
+from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.metrics import mean_loss
+from tables import LOOK, MODELS, Table, bold, new_figure, save
+
+LOSSES = tuple(
+    (loss, weights)
+    for weights in ("equal", "position")
+    for loss in ("hamming", "absolute", "squared")
+)
+NAMES = {"hamming": "zero-one", "equal": "unweighted", "position": "weighted"}
+PAPER = dict(
+    zip(
+        LOSSES,
+        [
+            {"AGM": 0.34, "CRF": 0.32, "SSVM": 0.37},
+            {"AGM": 0.33, "CRF": 0.34, "SSVM": 0.40},
+            {"AGM": 0.38, "CRF": 0.38, "SSVM": 0.40},
+            {"AGM": 0.28, "CRF": 0.32, "SSVM": 0.29},
+            {"AGM": 0.29, "CRF": 0.36, "SSVM": 0.29},
+            {"AGM": 0.36, "CRF": 0.40, "SSVM": 0.33},
+        ],
+        strict=True,
+    )
+)
+ALPHAS = tuple(float(f"{10 ** (n / 2):.1g}") for n in range(-4, 7))  # 0.01, 0.03, ..., 1000
+KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
+DECISIONS = {"AGM": ("map", "predictor"), "CRF": ("bayes", "map"), "SSVM": ("map",)}
+MAIN = {"AGM": ("AGM", "map"), "CRF": ("CRF", "bayes"), "SSVM": ("SSVM", "map")}
+VARIANTS = MAIN | {"AGM, predictor": ("AGM", "predictor"), "CRF, MAP": ("CRF", "map")}
+N_FIT, N_FOLDS = 84, 5
+TOL = {"AGM": 0.01, "CRF": 1e-4, "SSVM": 0.01}
+MAX_ITER = 10_000
+
+
+@functools.cache
+def data() -> Any:
+    """The sequences, loaded once in each process."""
+    return load_emotion()
+
+
+def node_weights(y: Any, weights: str) -> list[np.ndarray]:
+    """Weights of sum 1 in each sequence."""
+    if weights == "position":
+        return position_weights(y)
+    return [np.full(len(labels), 1 / len(labels)) for labels in y]
+
+
+def fit_and_test(key: Key, train: np.ndarray, test: np.ndarray) -> Result:
+    """One fit: its certificate, and the loss of each decision on the test sequences."""
+    known, new = data().subset(train), data().subset(test)
+    name, loss = key["model"], key["loss"]
+    model = KINDS[name](loss, alpha=key["alpha"], tol=TOL[name], max_iter=MAX_ITER, random_state=0)
+    model.fit(known.X, known.y, node_weight=node_weights(known.y, key["weights"]))
+    weights = node_weights(new.y, key["weights"])
+    losses = {}
+    for decision in DECISIONS[name]:
+        if decision == "predictor":
+            labels = predictor_labels(model, new.X, weights)
+        else:
+            labels = model.set_params(decision=decision).predict(new.X)
+        losses[decision] = mean_loss(new.y, labels, loss, weights, average="sample")
+    return {"losses": losses} | certificate(model)
+
+
+def predictor_labels(model: AGM, X: Any, weights: list[np.ndarray]) -> list[np.ndarray]:
+    """Likeliest labels of the predictor's strategy in the game the model was trained with.
+
+    ``decision="predictor"`` plays it with equal node weights, for it is not told others.
+    """
+    labels = []
+    for graph, unary, weight in zip(X, model.decision_function(X), weights, strict=True):
+        ones = np.ones((len(graph.edges), 1))
+        edge_rows = np.hstack([graph.edge_features, ones])
+        pairwise = np.tensordot(edge_rows, model.edge_weights_, axes=1)
+        game = solve_game(unary, graph.edges, pairwise, model.cost_, node_weight=weight)
+        labels.append(model.classes_[game.predictor.argmax(axis=1)])
+    return labels
+
+
+# ------------------------------------------------------------------------------- pieces of work
+
+
+def folds(selection: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Parts to fit and to validate on, out of the training sequences of split 1 alone."""
+    sequences = emotion_splits()[0][0]
+    if selection == "holdout":
+        return [(sequences[:N_FIT], sequences[N_FIT:])]
+    fold_of = np.arange(len(sequences)) % N_FOLDS  # the list is in random order
+    return [(sequences[fold_of != f], sequences[fold_of == f]) for f in range(N_FOLDS)]
+
+
+def validated(key: Key) -> Result:
+    """Validation loss of one penalty, the mean over folds."""
+    fits = [fit_and_test(key, fit, held_out) for fit, held_out in folds(key["selection"])]
+    losses = {d: float(np.mean([f["losses"][d] for f in fits])) for d in fits[0]["losses"]}
+    return max(fits, key=lambda fit: fit["gap"]) | {"losses": losses}
+
+
+def tested(key: Key) -> Result:
+    """Test loss of one penalty on one split."""
+    return fit_and_test(key, *emotion_splits()[key["split"] - 1])
+
+
+def chosen_alphas(validation: list[Result]) -> dict[tuple[str, str], dict[str, float]]:
+    """For each loss and variant the penalty of least validation loss; the larger among equals."""
+    chosen: dict[tuple[str, str], dict[str, float]] = {}
+    for loss, weights in LOSSES:
+        rows = [r for r in validation if (r["loss"], r["weights"]) == (loss, weights)]
+        chosen[loss, weights] = {
+            variant: min(
+                (r for r in rows if r["model"] == model),
+                key=lambda r: (r["losses"][decision], -r["alpha"]),
+            )["alpha"]
+            for variant, (model, decision) in VARIANTS.items()
+        }
+    return chosen
+
+
+# --------------------------------------------------------------------------------------- report
+
+
+def test_losses(tests: list[Result], alphas: dict) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """For each loss and variant the test losses of the splits, in their order."""
+    by_key = {
+        (r["loss"], r["weights"], r["model"], r["alpha"], r["split"]): r["losses"] for r in tests
+    }
+    splits = sorted({r["split"] for r in tests})
+    return {
+        place: {
+            variant: [by_key[*place, model, alphas[place][variant], s][decision] for s in splits]
+            for variant, (model, decision) in VARIANTS.items()
+        }
+        for place in LOSSES
+    }
+
+
+def shown(place: tuple[str, str]) -> str:
+    loss, weights = place
+    return f"{NAMES.get(loss, loss)}, {NAMES[weights]}"
+
+
+def table_of_losses(losses: dict, caption: str) -> Table:
+    """The paper's table, its numbers beside ours."""
+    n_splits = len(losses[LOSSES[0]]["AGM"])
+    rows, wins = [], dict.fromkeys(MAIN, 0)
+    for place in LOSSES:
+        winners = best_or_as_good({name: losses[place][name] for name in MAIN})
+        for name in winners:
+            wins[name] += 1
+        cells = []
+        for name in VARIANTS:
+            mean, error = mean_and_error(losses[place][name])
+            cells.append(bold(f"{mean:.3f} ± {error:.3f}", name in winners))
+        paper = [f"{PAPER[place][name]:.2f}" for name in MODELS]
+        rows.append([shown(place), *cells, *paper])
+    average = [np.mean([losses[place][name] for place in LOSSES]) for name in VARIANTS]
+    paper = [np.mean([PAPER[place][name] for place in LOSSES]) for name in MODELS]
+    rows.append(
+        ["average", *(f"{value:.3f}" for value in average), *(f"{value:.2f}" for value in paper)]
+    )
+    rows.append(["bold", *(str(wins[name]) for name in MODELS), "", "", "4", "2", "2"])
+    columns = ["loss", *VARIANTS, *(f"{name} (paper)" for name in MODELS)]
+    return Table(f"Mean test loss over {n_splits} splits ± standard error", columns, rows, caption)
+
+
+def table_of_choices(losses: dict, alphas: dict) -> Table:
+    """Penalties chosen, and the tests of the AGM against the others."""
+    rows = []
+    for place in LOSSES:
+        agm = losses[place]["AGM"]
+        cells = [f"{alphas[place][name]:g}" for name in VARIANTS]
+        for other in ("CRF", "SSVM"):
+            p = wilcoxon_p(agm, losses[place][other])
+            difference = float(np.mean(agm) - np.mean(losses[place][other]))
+            cells.append(bold(f"{difference:+.3f} (p {p:.2g})", p < SIGNIFICANCE))
+        rows.append([shown(place), *cells])
+    columns = ["loss", *(f"alpha: {name}" for name in VARIANTS), "AGM − CRF", "AGM − SSVM"]
+    caption = "In bold: significant at 0.05 (Wilcoxon signed-rank test over splits, two-sided)."
+    return Table("Penalties chosen, and differences", columns, rows, caption)
+
+
+def verdict(losses: dict) -> dict[str, Any]:
+    """How the AGM compares with the two others."""
+    worse, better, clearly_better = [], [], []
+    for place in LOSSES:
+        agm, others = losses[place]["AGM"], [losses[place][name] for name in ("CRF", "SSVM")]
+        tests = [(np.mean(agm) - np.mean(o), wilcoxon_p(agm, o) < SIGNIFICANCE) for o in others]
+        if any(difference > 0 and significant for difference, significant in tests):
+            worse.append(shown(place))
+        if all(difference < 0 for difference, _ in tests):
+            better.append(shown(place))
+        if all(difference < 0 and significant for difference, significant in tests):
+            clearly_better.append(shown(place))
+    return {
+        "AGM_average": float(np.mean([losses[place]["AGM"] for place in LOSSES])),
+        "AGM_significantly_worse_than_one": worse,
+        "AGM_better_than_both": better,
+        "AGM_significantly_better_than_both": clearly_better,
+    }
+
+
+def draw(losses: dict, file: Any) -> None:
+    """Every split as a dot, means with standard errors, the paper's means as diamonds."""
+    figure, axes = new_figure(2, 3, sharey=True)
+    rng = np.random.default_rng(0)
+    for panel, place in zip(axes.flat, LOSSES, strict=True):
+        for x, name in enumerate(MODELS):
+            values, color = losses[place][name], LOOK[name]["color"]
+            spread = x + rng.uniform(-0.15, 0.15, len(values))
+            panel.plot(spread, values, ".", color=color, alpha=0.3, markersize=4)
+            mean, error = mean_and_error(values)
+            panel.errorbar(x, mean, error, color=color, marker=LOOK[name]["marker"], capsize=3)
+            paper = PAPER[place][name]
+            panel.plot(x + 0.3, paper, "D", markerfacecolor="none", color="0.4", markersize=5)
+        panel.set_title(shown(place), fontsize=9)
+        panel.set_xticks(range(len(MODELS)), MODELS)
+    for panel in axes[:, 0]:
+        panel.set_ylabel("test loss", fontsize=8)
+    figure.suptitle("Emotion intensity: dots are splits, diamonds the paper's means", fontsize=9)
+    save(figure, file)
+
+
+def main() -> None:
+    parser = options("emotion", __doc__)
+    parser.add_argument("--splits", type=int, default=20, help="the first N of the 20 splits")
+    parser.add_argument(
+        "--selection", choices=("holdout", "cv"), default="holdout", help="how alpha is chosen"
+    )
+    args = parser.parse_args()
+    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER, "folds": N_FOLDS})
+
+    places = [{"loss": loss, "weights": weights} for loss, weights in LOSSES]
+    validation = experiment.run(
+        validated,
+        # The smallest penalties take longest: first.
+        [
+            place | {"task": "choose", "selection": args.selection, "model": name, "alpha": alpha}
+            for alpha in ALPHAS
+            for name in MODELS
+            for place in places
+        ],
+        "choosing alpha on split 1",
+    )
+    alphas = chosen_alphas(validation)
+    wanted = {
+        (loss, weights, VARIANTS[variant][0], alpha)
+        for (loss, weights), chosen in alphas.items()
+        for variant, alpha in chosen.items()
+    }
+    tests = experiment.run(
+        tested,
+        [
+            {"task": "test", "split": split, "model": name, "alpha": alpha}
+            | {"loss": loss, "weights": weights}
+            for loss, weights, name, alpha in sorted(wanted, key=lambda fit: fit[-1])
+            for split in range(1, args.splits + 1)
+        ],
+        "training and testing",
+    )
+    losses = test_losses(tests, alphas)
+    summary = verdict(losses)
+    at_edge = [
+        f"{shown(place)}: {variant}"
+        for place, chosen in alphas.items()
+        for variant, alpha in chosen.items()
+        if alpha in (ALPHAS[0], ALPHAS[-1])
+    ]
+    draw(losses, experiment.figure_file)
+    caption = (
+        "In bold: the best of AGM, CRF and SSVM and what is not significantly worse. "
+        f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(validation)}."
+    )
+    experiment.report(
+        [table_of_losses(losses, caption), table_of_choices(losses, alphas)],
+        {
+            "verdict": summary | {"at_edge_of_grid": at_edge},
+            "alphas": {shown(place): chosen for place, chosen in alphas.items()},
+            "test_losses": {shown(place): values for place, values in losses.items()},
+            "validation": validation,
+            "tests": tests,
+        },
+    )
+    for name, value in (summary | {"at_edge_of_grid": at_edge}).items():
+        print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()
