@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rich.table
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.markup import escape
 
@@ -38,9 +39,9 @@ class Table:
 
     def rich(self) -> Group:
         """The table for a terminal."""
-        table = rich.table.Table()
+        table = rich.table.Table(box=SIMPLE_HEAD)
         for place, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if place else "left")
+            table.add_column(column, justify="right" if place else "left", no_wrap=place == 0)
         for row in self.rows:
             table.add_row(*(_BOLD.sub(r"[bold]\1[/bold]", escape(cell)) for cell in row))
         return Group(f"[bold]{escape(self.title)}[/bold]", table, escape(self.caption))
