@@ -63,7 +63,7 @@ NO_ROLE = [ROLES.index(name) for name in ("V", "O")]
 N_ORDERS = 5
 TABLE_SIZE = 2000  # training trees
 SIZES = (100, 400, 2000)
-SMALL, N_DRAWS = 400, 3  # training sets of at most SMALL trees are drawn so many times
+SMALL, N_DRAWS = 400, 2  # training sets of at most SMALL trees are drawn so many times
 MAP_COSTS = ("order 0", "missed A0", "random")
 MAP_STRUCTURE = "siblings"
 
@@ -115,19 +115,16 @@ def load(corpus: str, limit: int | None) -> dict[str, Dataset]:
 
 @functools.lru_cache(maxsize=2)
 def encoded(
-    corpus: str, limit: int | None, features: str, largest: int, draw: int
+    corpus: str, limit: int | None, features: str, n_train: int
 ) -> dict[str, tuple[Dataset, sp.csr_array]]:
-    """All parts with the feature rows of their nodes.
-
-    Training trees come in random order, so that the first n are a sample of size n.
-    """
+    """All parts with the feature rows of their nodes; ``n_train`` training trees at random."""
     parts = dict(load(corpus, limit))
-    order = np.random.default_rng(draw).permutation(len(parts["train"]))
-    parts["train"] = parts["train"].subset(order[:largest])
+    order = np.random.default_rng(0).permutation(len(parts["train"]))
+    parts["train"] = parts["train"].subset(order[:n_train])
     vocabulary = Vocabulary()
     found = {}
     for split, data in parts.items():  # the training part comes first
-        rows = [row for tree in data.X for row in node_attributes(tree, features)]
+        rows = (row for tree in data.X for row in node_attributes(tree, features))
         encode = vocabulary.learn if split == "train" else vocabulary.encode
         found[split] = (data, encode(rows))
     return found
@@ -137,18 +134,24 @@ def encoded(
 def samples(
     corpus: str, limit: int | None, structure: str, features: str, size: int, draw: int
 ) -> tuple[Samples, Samples, Samples]:
-    """Graphs and labels of ``size`` training trees, and of the development and test trees."""
-    largest = max(size, TABLE_SIZE if draw == 0 else SMALL)
-    parts = encoded(corpus, limit, features, largest, draw)
+    """Graphs and labels of ``size`` training trees, and of the development and test trees.
+
+    Draws are disjoint, as long as the training part has trees enough.
+    """
+    parts = encoded(corpus, limit, features, max(TABLE_SIZE, size))
     train, rows = parts["train"]
-    n_nodes = sum(tree.n_nodes for tree in train.X[:size])
+    last = min((draw + 1) * size, len(train))
+    chosen = slice(max(last - size, 0), last)
+    first_node = np.concatenate([[0], np.cumsum([tree.n_nodes for tree in train.X])])
+    own_rows = rows[first_node[chosen.start] : first_node[chosen.stop]]
     # Columns that no training node uses have a weight of zero: leave them out.
-    used = np.unique(rows[:n_nodes].indices)
-    cut = {"train": (train.subset(slice(size)), rows[:n_nodes])}
-    return tuple(
+    used = np.unique(own_rows.indices)
+    cut = {"train": (train.subset(chosen), own_rows)}
+    found = [
         (graphs(data.X, rows[:, used], structure), list(data.y))
         for data, rows in (parts | cut).values()
-    )
+    ]
+    return found[0], found[1], found[2]
 
 
 # ----------------------------------------------------------------------------------------- pieces
@@ -244,32 +247,55 @@ def run_table(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[s
     orders = [f"order {seed}" for seed in range(args.orders)]
     keys = [key for s in STRUCTURES for key in keys_of(s, "full", size, orders, 0)]
     results = experiment.run(functools.partial(solve, settings), keys, "table")
-    rows, report, fits = [], [], []
-    for structure in STRUCTURES:
-        for order in orders:
-            place = {"structure": structure, "features": "full", "size": size, "cost": order}
-            found = cell(results, judge, place)
-            good = not_worse(found.costs)
-            rows.append(
-                [
-                    f"{structure}, {order}",
-                    *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
-                    *(f"{found.candidate_costs[m].mean():.5f}" for m in MODELS),
-                    *(f"{100 * found.f1[m]:.2f}" for m in MODELS),
-                    *(shown_difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")),
-                ]
-            )
-            report.append(summary(found, place))
-            fits += found.fits
-    columns = ["structure, order", *MODELS]
-    columns += [f"{m} cand." for m in MODELS] + [f"{m} F1" for m in MODELS]
-    columns += ["AGM - CRF", "AGM - SSVM"]
-    caption = (
-        f"Mean cost per node (all nodes; candidates only, without path and verb), role F1 in %, "
-        f"and relative differences with 95 % intervals. {size} training trees. Bold: the least "
-        f"cost, or not significantly more. {convergence(fits)}"
+    cells = {
+        (structure, order): cell(
+            results,
+            judge,
+            {"structure": structure, "features": "full", "size": size, "cost": order},
+        )
+        for structure in STRUCTURES
+        for order in orders
+    }
+    fits = [fit for found in cells.values() for fit in found.fits]
+    costs_table = Table(
+        f"Table 2 on {settings['corpus']}: mean cost per node",
+        ["structure, order", *MODELS, "AGM - CRF", "AGM - SSVM"],
+        [[", ".join(place), *shown_costs(found)] for place, found in cells.items()],
+        f"{size} training trees, {judge.n_trees} test trees. Bold: the least cost, or not "
+        f"significantly more. {convergence(fits)}",
     )
-    return [Table(f"Table 2, {settings['corpus']}", columns, rows, caption)], {"table": report}
+    detail_table = Table(
+        "Candidates only (without path and verb): mean cost, and role F1 in %",
+        ["structure, order", *MODELS, *(f"{m} F1" for m in MODELS)],
+        [
+            [", ".join(place), *(f"{found.candidate_costs[m].mean():.5f}" for m in MODELS)]
+            + [f"{100 * found.f1[m]:.2f}" for m in MODELS]
+            for place, found in cells.items()
+        ],
+    )
+    report = [
+        summary(found, dict(zip(("structure", "cost"), place, strict=True)))
+        for place, found in cells.items()
+    ]
+    tables = [costs_table, detail_table, structures_table(cells, orders)]
+    return tables, {"table": report}
+
+
+def structures_table(cells: dict[tuple[str, str], Cell], orders: Sequence[str]) -> Table:
+    """What the second structure changes, for each method, over all orders."""
+    rows = []
+    for model in MODELS:
+        costs = {
+            structure: np.mean([cells[structure, order].costs[model] for order in orders], axis=0)
+            for structure in STRUCTURES
+        }
+        first, second = STRUCTURES
+        rows.append(
+            [model, *(f"{costs[s].mean():.5f}" for s in STRUCTURES)]
+            + [shown_difference(costs, second, first)]
+        )
+    columns = ["model", *STRUCTURES, f"{second} - {first}"]
+    return Table("Mean cost per node by structure, over the orders", columns, rows)
 
 
 def run_map(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str, Any]]:
@@ -291,14 +317,7 @@ def run_map(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str
                 place = {"structure": MAP_STRUCTURE, "features": features, "size": size}
                 found = cell(results, judge, place | {"cost": cost})
                 cells[features, cost, size] = found
-                good = not_worse(found.costs)
-                rows.append(
-                    [
-                        f"{features}, {cost}, {size}",
-                        *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
-                        *(shown_difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")),
-                    ]
-                )
+                rows.append([f"{features}, {cost}, {size}", *shown_costs(found)])
                 report.append(summary(found, place | {"cost": cost}))
                 fits += found.fits
     draw_map(cells, sizes, experiment)
@@ -339,6 +358,15 @@ def draw_map(cells: dict[Any, Cell], sizes: Sequence[int], experiment: Experimen
     save(figure, experiment.figure_file)
 
 
+def shown_costs(found: Cell) -> list[str]:
+    """Mean costs, the best in bold, and relative differences with their intervals."""
+    good = not_worse(found.costs)
+    return [
+        *(bold(f"{found.costs[m].mean():.5f}", m in good) for m in MODELS),
+        *(shown_difference(found.costs, "AGM", other) for other in ("CRF", "SSVM")),
+    ]
+
+
 def summary(found: Cell, place: Key) -> dict[str, Any]:
     """A cell for the JSON file."""
     return place | {
@@ -377,7 +405,7 @@ def run_speed(experiment: Experiment) -> tuple[list[Table], dict[str, Any]]:
 def race(settings: dict[str, Any], key: Key) -> Result:
     """Time of both, after a small fit that compiles the kernels."""
     train = load(settings["corpus"], settings["limit"])["train"]
-    rows = Vocabulary().learn([row for tree in train.X for row in node_attributes(tree)])
+    rows = Vocabulary().learn(row for tree in train.X for row in node_attributes(tree))
     X, y = graphs(train.X, rows, MAP_STRUCTURE), list(train.y)
     cost = costs()["order 0"]
     lines = []

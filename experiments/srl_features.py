@@ -24,7 +24,8 @@ its voice, and whether one holds the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -183,22 +184,23 @@ class Vocabulary:
     def __init__(self) -> None:
         self.columns: dict[str, int] = {}
 
-    def learn(self, rows: list[list[str]]) -> sp.csr_array:
+    def learn(self, rows: Iterable[list[str]]) -> sp.csr_array:
         """Encode the training nodes, giving every new string a column."""
         known = self.columns
-        entries = np.array([known.setdefault(s, len(known)) for row in rows for s in row], np.int32)
-        return self._rows(entries, list(map(len, rows)))
+        return self._encoded(rows, lambda name: known.setdefault(name, len(known)))
 
-    def encode(self, rows: list[list[str]]) -> sp.csr_array:
+    def encode(self, rows: Iterable[list[str]]) -> sp.csr_array:
         """Encode other nodes; strings that training did not have are dropped."""
-        found = [[self.columns[s] for s in row if s in self.columns] for row in rows]
-        entries = np.array([column for row in found for column in row], np.int32)
-        return self._rows(entries, list(map(len, found)))
+        return self._encoded(rows, lambda name: self.columns.get(name, -1))
 
-    def _rows(self, entries: np.ndarray, sizes: list[int]) -> sp.csr_array:
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        shape = (len(sizes), len(self.columns))
-        return sp.csr_array((np.ones(len(entries)), entries, indptr), shape=shape)
+    def _encoded(self, rows: Iterable[list[str]], column: Callable[[str], int]) -> sp.csr_array:
+        entries, ends = array("i"), array("q", [0])
+        for row in rows:
+            entries.extend(place for place in map(column, row) if place >= 0)
+            ends.append(len(entries))
+        shape = (len(ends) - 1, len(self.columns))
+        indices, indptr = np.array(entries, np.int32), np.array(ends)
+        return sp.csr_array((np.ones(len(entries)), indices, indptr), shape=shape)
 
 
 def graphs(trees: Sequence[PrunedTree], rows: sp.csr_array, structure: str) -> list[Graph]:
