@@ -46,7 +46,7 @@ LABELS = np.arange(5)
 COSTS = {"absolute": Absolute().matrix(LABELS), "squared": Squared().matrix(LABELS)}
 FEATURES = ("words", "phrases")
 LONGEST_PHRASE = 5
-TREES = 1500  # training trees
+TREES = 1000  # training trees
 WHERE = ("nodes", "roots")
 
 
