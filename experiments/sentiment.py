@@ -125,10 +125,12 @@ def accuracies(predicted: str, test: Dataset) -> dict[str, float]:
     return {where: 1.0 - float(values.mean()) for where, values in mistakes.items()}
 
 
-def report(results: Sequence[Result], test: Dataset) -> tuple[Table, list[dict[str, Any]]]:
+def report(
+    results: Sequence[Result], sets: Sequence[str], test: Dataset
+) -> tuple[Table, list[dict[str, Any]]]:
     """One row for each set of features, cost and place."""
     rows, lines, fits = [], [], []
-    for features in FEATURES:
+    for features in sets:
         for cost, matrix in COSTS.items():
             found = {
                 result["model"]: result["by_cost"][cost] | {"model": result["model"]}
@@ -177,16 +179,17 @@ def report(results: Sequence[Result], test: Dataset) -> tuple[Table, list[dict[s
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options("sentiment", __doc__)
     parser.add_argument("--trees", type=int, default=TREES, help="training trees, drawn at random")
+    parser.add_argument("--features", choices=FEATURES, nargs="+", default=FEATURES)
     args = parser.parse_args(arguments)
     settings = {"limit": args.limit, "trees": args.trees, "tol": TOL, "max_iter": MAX_ITER}
     experiment = Experiment(args, settings)
     keys: list[Key] = []
-    for features in FEATURES:
+    for features in args.features:
         keys.append({"features": features, "model": "CRF", "cost": "all"})
         for cost in COSTS:
             keys += [{"features": features, "model": m, "cost": cost} for m in ("AGM", "SSVM")]
     results = experiment.run(functools.partial(solve, settings), keys, "sentiment")
-    table, lines = report(results, load_sst("test").subset(slice(args.limit)))
+    table, lines = report(results, args.features, load_sst("test").subset(slice(args.limit)))
     experiment.report([table], lines)
 
 
