@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import tuning
 
+import tuning
 from robustruct import CRF
 from robustruct.datasets import make_trees
 from robustruct.losses import CostMatrix
