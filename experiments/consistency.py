@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -207,10 +208,10 @@ def draw(risks: dict, sizes: list[int], file: Any) -> None:
     save(figure, file)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = options("consistency", __doc__)
     parser.add_argument("--seeds", type=int, default=10, help="repetitions of every size")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     sizes = [n for n in SIZES if args.limit is None or n <= args.limit] or [SIZES[0]]
     experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER, "exact_alpha": EXACT_ALPHA})
     results = experiment.run(

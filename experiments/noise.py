@@ -129,35 +129,48 @@ def training_data(key: Key, fold: int) -> Dataset:
     return Dataset(whole.name, whole.X[: key["size"]], labels[: key["size"]])
 
 
-def fit_and_test(key: Key, train: Dataset, test: Dataset) -> Result:
+def new_model(key: Key, **options: Any) -> Any:
+    """A model of the key's kind and loss."""
+    name = key["model"]
+    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0}
+    return KINDS[name](SOURCES[key["data"]].losses[key["loss"]], **options)
+
+
+def fit_and_test(model: Any, key: Key, train: Dataset, test: Dataset) -> Result:
     """One fit: its certificate and its test loss."""
-    source = SOURCES[key["data"]]
-    loss, name = source.losses[key["loss"]], key["model"]
-    model = KINDS[name](loss, alpha=key["alpha"], tol=TOL[name], max_iter=MAX_ITER, random_state=0)
-    weight = [np.full(len(y), 1 / len(y)) for y in train.y] if source.equal_samples else None
+    equal = SOURCES[key["data"]].equal_samples
+    weight = [np.full(len(y), 1 / len(y)) for y in train.y] if equal else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report counts them
         model.fit(train.X, train.y, node_weight=weight)
-    average = "sample" if source.equal_samples else "node"
-    labels = model.predict(test.X)
-    return {"loss_value": mean_loss(test.y, labels, loss, average=average)} | certificate(model)
+    average = "sample" if equal else "node"
+    value = mean_loss(test.y, model.predict(test.X), model.loss, average=average)
+    return {"value": value} | certificate(model)
 
 
 def validated(key: Key) -> Result:
-    """Mean loss of one penalty in a cross-validation on the training data of the first fold."""
+    """Losses of a fold of the first training part for all penalties, from strong to weak."""
     train = training_data(key, 0)
     part = np.arange(len(train)) % N_CV
-    fits = [
-        fit_and_test(key, train.subset(part != f), train.subset(part == f)) for f in range(N_CV)
-    ]
-    mean = float(np.mean([fit["loss_value"] for fit in fits]))
-    return max(fits, key=lambda fit: fit["gap"]) | {"loss_value": mean}
+    parts = train.subset(part != key["part"]), train.subset(part == key["part"])
+    model = new_model(key, warm_start=True)
+    alphas = sorted(SOURCES[key["data"]].alphas, reverse=True)
+    return {"path": [fit_and_test(model.set_params(alpha=a), key, *parts) for a in alphas]}
+
+
+def chosen_alpha(paths: list[Result]) -> float:
+    """The penalty of least loss over all folds; the larger among equals."""
+    total: dict[float, float] = {}
+    for fit in (fit for path in paths for fit in path["path"]):
+        total[fit["alpha"]] = total.get(fit["alpha"], 0.0) + fit["value"]
+    return min(total, key=lambda alpha: (total[alpha], -alpha))
 
 
 def tested(key: Key) -> Result:
     """Test loss on the clean samples of one fold."""
     test = data(key["data"]).subset(split(key["data"], key["fold"])[1])
-    return fit_and_test(key, training_data(key, key["fold"]), test)
+    train = training_data(key, key["fold"])
+    return fit_and_test(new_model(key, alpha=key["alpha"]), key, train, test)
 
 
 # --------------------------------------------------------------------------------------- report
@@ -216,13 +229,14 @@ def _curves(panel: Any, by_x: dict[float, dict[str, list[float]]]) -> None:
         panel.errorbar(xs, means, errors, label=model, markersize=4, linewidth=1, **LOOK[model])
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = options("noise", __doc__)
     parser.add_argument("--data", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     parser.add_argument("--folds", type=int, default=10, help="the first N folds (or splits)")
     parser.add_argument("--noise", type=float, nargs="+", default=NOISE, help="shares of labels")
-    args = parser.parse_args()
-    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER, "cv": N_CV})
+    args = parser.parse_args(arguments)
+    grids = {name: SOURCES[name].alphas for name in SOURCES}
+    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER, "cv": N_CV, "alphas": grids})
 
     tasks = [
         {"data": name, "loss": loss, "size": size, "noise": share, "model": model}
@@ -233,18 +247,13 @@ def main() -> None:
     ]
     validation = experiment.run(
         validated,
-        [
-            task | {"task": "choose", "alpha": alpha}
-            for task in tasks
-            for alpha in SOURCES[task["data"]].alphas
-        ],
+        [task | {"task": "choose", "part": part} for task in tasks for part in range(N_CV)],
         "choosing alpha",
     )
-    chosen = []
-    for task in tasks:
-        tried = [r for r in validation if all(r[field] == task[field] for field in task)]
-        best = min(tried, key=lambda r: (r["loss_value"], -r["alpha"]))
-        chosen.append(task | {"alpha": best["alpha"]})
+    chosen = [
+        task | {"alpha": chosen_alpha(validation[t * N_CV : (t + 1) * N_CV])}
+        for t, task in enumerate(tasks)
+    ]
     tests = experiment.run(
         tested,
         [task | {"task": "test", "fold": fold} for task in chosen for fold in range(args.folds)],
@@ -254,7 +263,7 @@ def main() -> None:
     losses: dict[tuple, dict[str, list[float]]] = {}
     for r in tests:
         place = r["data"], r["loss"], r["size"], r["noise"]
-        losses.setdefault(place, {}).setdefault(r["model"], []).append(r["loss_value"])
+        losses.setdefault(place, {}).setdefault(r["model"], []).append(r["value"])
     at_edge = [
         task
         for task in chosen
