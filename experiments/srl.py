@@ -63,7 +63,7 @@ NO_ROLE = [ROLES.index(name) for name in ("V", "O")]
 N_ORDERS = 5
 TABLE_SIZE = 2000  # training trees
 SIZES = (100, 400, 2000)
-SMALL, N_DRAWS = 400, 2  # training sets of at most SMALL trees are drawn so many times
+SMALL, N_DRAWS = 400, 2  # training sets of at most SMALL trees are drawn several times
 MAP_COSTS = ("order 0", "missed A0", "random")
 MAP_STRUCTURE = "siblings"
 
@@ -306,7 +306,7 @@ def run_map(experiment: Experiment, judge: Judge) -> tuple[list[Table], dict[str
         key
         for size in sizes
         for features in FEATURES
-        for draw in range(N_DRAWS if size <= SMALL else 1)
+        for draw in range(args.draws if size <= SMALL else 1)
         for key in keys_of(MAP_STRUCTURE, features, size, MAP_COSTS, draw)
     ]
     results = experiment.run(functools.partial(solve, settings), keys, "map")
@@ -432,6 +432,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trees", type=int, default=TABLE_SIZE, help="training trees of the table")
     parser.add_argument("--orders", type=int, default=N_ORDERS, choices=range(1, N_ORDERS + 1))
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sizes of the map")
+    parser.add_argument("--draws", type=int, default=N_DRAWS, help="of the map's small sizes")
     args = parser.parse_args(arguments)
     parts = load(args.corpus, args.limit)
     settings = {
