@@ -239,8 +239,8 @@ def table_of_choices(losses: dict, alphas: dict) -> Table:
     return Table("Penalties chosen, and differences", columns, rows, caption)
 
 
-def verdict(losses: dict) -> dict[str, Any]:
-    """How the AGM compares with the two others."""
+def verdict(losses: dict, alphas: dict) -> dict[str, Any]:
+    """How the AGM compares with the two others, and whether the search was wide enough."""
     worse, better, clearly_better = [], [], []
     for place in LOSSES:
         agm, others = losses[place]["AGM"], [losses[place][name] for name in ("CRF", "SSVM")]
@@ -256,6 +256,12 @@ def verdict(losses: dict) -> dict[str, Any]:
         "AGM_significantly_worse_than_one": worse,
         "AGM_better_than_both": better,
         "AGM_significantly_better_than_both": clearly_better,
+        "chose_the_strongest_penalty": [
+            f"{shown(place)}: {variant}"
+            for place, chosen in alphas.items()
+            for variant, alpha in chosen.items()
+            if alpha == STRONGEST
+        ],
     }
 
 
@@ -280,75 +286,74 @@ def draw(losses: dict, file: Any) -> None:
     save(figure, file)
 
 
+def run_choice(experiment: Experiment) -> list[Result]:
+    """Search a penalty for every loss and model; nothing if one is given."""
+    args = experiment.args
+    if args.alpha is not None:
+        return []
+    keys = [
+        {"task": "choose", "selection": args.selection, "model": name}
+        | {"loss": loss, "weights": weights, "limit": args.limit}
+        for name in MODELS
+        for loss, weights in LOSSES
+    ]
+    return experiment.run(validated, keys, "choosing alpha on split 1")
+
+
+def run_tests(experiment: Experiment, alphas: dict) -> list[Result]:
+    """Fit with the penalties chosen, on all splits."""
+    args = experiment.args
+    wanted = {
+        (alpha, loss, weights, VARIANTS[variant][0])
+        for (loss, weights), chosen in alphas.items()
+        for variant, alpha in chosen.items()
+    }
+    keys = [
+        {"task": "test", "split": split, "model": name, "alpha": alpha}
+        | {"loss": loss, "weights": weights, "limit": args.limit}
+        for alpha, loss, weights, name in sorted(wanted)  # the longest fits first
+        for split in range(1, args.splits + 1)
+    ]
+    return experiment.run(tested, keys, "training and testing")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = options("emotion", __doc__)
     parser.add_argument("--splits", type=int, default=20, help="the first N of the 20 splits")
     parser.add_argument(
         "--selection", choices=("cv", "holdout"), default="cv", help="how alpha is chosen"
     )
+    parser.add_argument("--alpha", type=float, help="one penalty for all models: a quick look")
     args = parser.parse_args(arguments)
-    experiment = Experiment(
-        args,
-        {
-            "tol": TOL,
-            "max_iter": MAX_ITER,
-            "folds": N_FOLDS,
-            "strongest": STRONGEST,
-            "patience": PATIENCE,
-        },
-    )
+    search = {"folds": N_FOLDS, "strongest": STRONGEST, "patience": PATIENCE}
+    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER} | search)
 
-    places = [{"loss": loss, "weights": weights, "limit": args.limit} for loss, weights in LOSSES]
-    validation = experiment.run(
-        validated,
-        [
-            place | {"task": "choose", "selection": args.selection, "model": name}
-            for name in MODELS
-            for place in places
-        ],
-        "choosing alpha on split 1",
-    )
-    alphas = chosen_alphas(validation)
-    wanted = {
-        (loss, weights, VARIANTS[variant][0], alpha)
-        for (loss, weights), chosen in alphas.items()
-        for variant, alpha in chosen.items()
-    }
-    tests = experiment.run(
-        tested,
-        [
-            {"task": "test", "split": split, "model": name, "alpha": alpha}
-            | {"loss": loss, "weights": weights, "limit": args.limit}
-            for loss, weights, name, alpha in sorted(wanted, key=lambda fit: fit[-1])
-            for split in range(1, args.splits + 1)
-        ],
-        "training and testing",
-    )
+    validation = run_choice(experiment)
+    if validation:
+        alphas = chosen_alphas(validation)
+    else:
+        alphas = {place: dict.fromkeys(VARIANTS, args.alpha) for place in LOSSES}
+    tests = run_tests(experiment, alphas)
     losses = test_losses(tests, alphas)
-    summary = verdict(losses)
-    strongest = [
-        f"{shown(place)}: {variant}"
-        for place, chosen in alphas.items()
-        for variant, alpha in chosen.items()
-        if alpha == STRONGEST
-    ]
     draw(losses, experiment.figure_file)
-    choices = [fit | {"model": r["model"]} for r in validation for fit in r["path"]]
+
+    tried = [fit | {"model": r["model"]} for r in validation for fit in r["path"]]
     caption = (
         "In bold: the best of AGM, CRF and SSVM and what is not significantly worse. "
-        f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(choices)}."
+        f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(tried)}."
     )
+    found = verdict(losses, alphas)
     experiment.report(
         [table_of_losses(losses, caption), table_of_choices(losses, alphas)],
         {
-            "verdict": summary | {"chose_the_strongest_penalty": strongest},
+            "verdict": found,
             "alphas": {shown(place): chosen for place, chosen in alphas.items()},
             "test_losses": {shown(place): values for place, values in losses.items()},
             "validation": validation,
             "tests": tests,
         },
     )
-    for name, value in (summary | {"chose_the_strongest_penalty": strongest}).items():
+    for name, value in found.items():
         print(f"{name}: {value}")
 
 

@@ -167,8 +167,9 @@ def chosen_alpha(paths: list[Result]) -> float:
 
 
 def tested(key: Key) -> Result:
-    """Test loss on the clean samples of one fold."""
-    test = data(key["data"]).subset(split(key["data"], key["fold"])[1])
+    """Test loss on the clean samples of one fold; with a limit, on ten times as many."""
+    samples = split(key["data"], key["fold"])[1]
+    test = data(key["data"]).subset(samples[: 10 * (key["limit"] or len(samples))])
     train = training_data(key, key["fold"])
     return fit_and_test(new_model(key, alpha=key["alpha"]), key, train, test)
 
@@ -240,6 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     tasks = [
         {"data": name, "loss": loss, "size": size, "noise": share, "model": model}
+        | {"limit": args.limit}
         for name in args.data
         for loss in SOURCES[name].losses
         for size, share in conditions(name, args.limit, args.noise)
