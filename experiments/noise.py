@@ -103,11 +103,13 @@ def data(name: str) -> Dataset:
 
 
 def split(name: str, fold: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test samples of a fold."""
+    """Training and test samples of a fold, in random order."""
     if name == "emotion":
         return emotion_splits()[fold]
-    groups = data("ocr").groups
-    return np.flatnonzero(groups == fold), np.flatnonzero(groups != fold)
+    # The file has all writings of a word together: the first samples would be a few words.
+    order = np.random.default_rng(fold).permutation(len(data("ocr")))
+    in_fold = data("ocr").groups[order] == fold
+    return order[in_fold], order[~in_fold]
 
 
 def noisy(part: Dataset, share: float, seed: Sequence[int]) -> list[np.ndarray]:
@@ -237,7 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--noise", type=float, nargs="+", default=NOISE, help="shares of labels")
     args = parser.parse_args(arguments)
     grids = {name: SOURCES[name].alphas for name in SOURCES}
-    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER, "cv": N_CV, "alphas": grids})
+    experiment = Experiment(
+        args, {"tol": TOL, "max_iter": MAX_ITER, "cv": N_CV, "alphas": grids, "order": "random"}
+    )
 
     tasks = [
         {"data": name, "loss": loss, "size": size, "noise": share, "model": model}
