@@ -1,0 +1,361 @@
+"""Table 1 of the paper: emotion intensity, six losses, twenty splits; AGM, CRF and SSVM.
+
+Needs the environment variable ROBUSTRUCT_DATA. All three models have the same features and node
+weights (of sum 1 in each sequence, equal or growing with the position). The penalty is chosen for
+each loss on the 120 training sequences of split 1 alone: by five-fold cross-validation, or
+(--selection holdout, as in the paper) by the loss on the last 36 of them after training on the
+first 84. It runs over half-decades from 1000 down, for all models until two decades have brought no
+improvement. Decisions are fixed in advance: MAP for AGM and SSVM, Bayes for the CRF. Beside them
+are the AGM's probabilistic predictor (of the same fits) and the CRF's MAP.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from protocol import (
+    SIGNIFICANCE,
+    Experiment,
+    Key,
+    Result,
+    best_or_as_good,
+    certificate,
+    mean_and_error,
+    options,
+    wilcoxon_p,
+    worst_gaps,
+)
+from robustruct import AGM, CRF, SSVM, solve_game
+from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.metrics import mean_loss
+from tables import LOOK, MODELS, Table, bold, new_figure, save
+
+LOSSES = tuple(
+    (loss, weights)
+    for weights in ("equal", "position")
+    for loss in ("hamming", "absolute", "squared")
+)
+NAMES = {"hamming": "zero-one", "equal": "unweighted", "position": "weighted"}
+PAPER = dict(
+    zip(
+        LOSSES,
+        [
+            {"AGM": 0.34, "CRF": 0.32, "SSVM": 0.37},
+            {"AGM": 0.33, "CRF": 0.34, "SSVM": 0.40},
+            {"AGM": 0.38, "CRF": 0.38, "SSVM": 0.40},
+            {"AGM": 0.28, "CRF": 0.32, "SSVM": 0.29},
+            {"AGM": 0.29, "CRF": 0.36, "SSVM": 0.29},
+            {"AGM": 0.36, "CRF": 0.40, "SSVM": 0.33},
+        ],
+        strict=True,
+    )
+)
+STRONGEST, PATIENCE = 1000.0, 4  # half-decades without improvement that end a search
+KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
+DECISIONS = {"AGM": ("map",), "CRF": ("bayes", "map"), "SSVM": ("map",)}
+MAIN = {"AGM": ("AGM", "map"), "CRF": ("CRF", "bayes"), "SSVM": ("SSVM", "map")}
+VARIANTS = MAIN | {"AGM predictor": ("AGM", "predictor"), "CRF MAP": ("CRF", "map")}
+FIT_SHARE, N_FOLDS = 0.7, 5  # 84 sequences to fit, 36 to validate
+TOL = {"AGM": 0.01, "CRF": 1e-4, "SSVM": 0.01}
+MAX_ITER = 10_000
+
+
+@functools.cache
+def data() -> Any:
+    """The sequences, loaded once in each process."""
+    return load_emotion()
+
+
+def node_weights(y: Any, weights: str) -> list[np.ndarray]:
+    """Weights of sum 1 in each sequence."""
+    if weights == "position":
+        return position_weights(y)
+    return [np.full(len(labels), 1 / len(labels)) for labels in y]
+
+
+def new_model(key: Key, **options: Any) -> Any:
+    """A model of the key's kind and loss."""
+    name = key["model"]
+    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0}
+    return KINDS[name](key["loss"], **options)
+
+
+def fit_and_test(
+    model: Any, key: Key, decisions: Sequence[str], train: np.ndarray, test: np.ndarray
+) -> Result:
+    """One fit: its certificate, and the loss of each decision on the test sequences."""
+    known, new = data().subset(train), data().subset(test)
+    model.fit(known.X, known.y, node_weight=node_weights(known.y, key["weights"]))
+    weights = node_weights(new.y, key["weights"])
+    losses = {}
+    for decision in decisions:
+        if decision == "predictor":
+            labels = predictor_labels(model, new.X, weights)
+        else:
+            labels = model.set_params(decision=decision).predict(new.X)
+        losses[decision] = mean_loss(new.y, labels, model.loss, weights, average="sample")
+    return {"losses": losses} | certificate(model)
+
+
+def predictor_labels(model: AGM, X: Any, weights: list[np.ndarray]) -> list[np.ndarray]:
+    """Likeliest labels of the predictor's strategy in the game the model was trained with.
+
+    ``decision="predictor"`` plays it with equal node weights, for it is not told others.
+    """
+    labels = []
+    for graph, unary, weight in zip(X, model.decision_function(X), weights, strict=True):
+        ones = np.ones((len(graph.edges), 1))
+        edge_rows = np.hstack([graph.edge_features, ones])
+        pairwise = np.tensordot(edge_rows, model.edge_weights_, axes=1)
+        game = solve_game(unary, graph.edges, pairwise, model.cost_, node_weight=weight)
+        labels.append(model.classes_[game.predictor.argmax(axis=1)])
+    return labels
+
+
+# ------------------------------------------------------------------------------- pieces of work
+
+
+def folds(selection: str, limit: int | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Parts to fit and to validate on, out of the training sequences of split 1 alone."""
+    sequences = emotion_splits()[0][0][:limit]
+    if selection == "holdout":
+        n_fit = round(FIT_SHARE * len(sequences))
+        return [(sequences[:n_fit], sequences[n_fit:])]
+    fold_of = np.arange(len(sequences)) % N_FOLDS  # the list is in random order
+    return [(sequences[fold_of != f], sequences[fold_of == f]) for f in range(N_FOLDS)]
+
+
+def validated(key: Key) -> Result:
+    """Mean validation loss of one penalty after the other, from strong to weak.
+
+    The search ends when no decision has improved for ``PATIENCE`` half-decades: the best is then
+    not the weakest. Each fit starts from the weights before.
+    """
+    parts = folds(key["selection"], key["limit"])
+    models = [new_model(key, warm_start=True) for _ in parts]
+    decisions = DECISIONS[key["model"]]
+    tried: list[Result] = []
+    best, waited, step = dict.fromkeys(decisions, np.inf), 0, 0
+    while waited < PATIENCE:
+        alpha = float(f"{STRONGEST / 10 ** (step / 2):.1g}")
+        fits = [
+            fit_and_test(model.set_params(alpha=alpha), key, decisions, *part)
+            for model, part in zip(models, parts, strict=True)
+        ]
+        losses = {d: float(np.mean([fit["losses"][d] for fit in fits])) for d in decisions}
+        tried.append(max(fits, key=lambda fit: fit["gap"]) | {"losses": losses})
+        improved = any(losses[d] < best[d] for d in decisions)
+        best = {d: min(best[d], losses[d]) for d in decisions}
+        waited, step = 0 if improved else waited + 1, step + 1
+    return {"path": tried}
+
+
+def tested(key: Key) -> Result:
+    """Test losses of one penalty on one split, of all decisions."""
+    train, test = emotion_splits()[key["split"] - 1]
+    decisions = [decision for model, decision in VARIANTS.values() if model == key["model"]]
+    model = new_model(key, alpha=key["alpha"])
+    return fit_and_test(model, key, decisions, train[: key["limit"]], test)
+
+
+def chosen_alphas(validation: list[Result]) -> dict[tuple[str, str], dict[str, float]]:
+    """For each loss and variant the penalty of least validation loss, the strongest among equals.
+
+    The AGM's predictor decides with the model chosen for its best labelling.
+    """
+    paths = {(r["loss"], r["weights"], r["model"]): r["path"] for r in validation}
+    chosen: dict[tuple[str, str], dict[str, float]] = {}
+    for place in LOSSES:
+        chosen[place] = {}
+        for variant, (model, decision) in VARIANTS.items():
+            judged = decision if decision in DECISIONS[model] else "map"
+            best = min(paths[*place, model], key=lambda fit: fit["losses"][judged])
+            chosen[place][variant] = best["alpha"]
+    return chosen
+
+
+# --------------------------------------------------------------------------------------- report
+
+
+def test_losses(tests: list[Result], alphas: dict) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """For each loss and variant the test losses of the splits, in their order."""
+    by_key = {
+        (r["loss"], r["weights"], r["model"], r["alpha"], r["split"]): r["losses"] for r in tests
+    }
+    splits = sorted({r["split"] for r in tests})
+    return {
+        place: {
+            variant: [by_key[*place, model, alphas[place][variant], s][decision] for s in splits]
+            for variant, (model, decision) in VARIANTS.items()
+        }
+        for place in LOSSES
+    }
+
+
+def shown(place: tuple[str, str]) -> str:
+    loss, weights = place
+    return f"{NAMES.get(loss, loss)}, {NAMES[weights]}"
+
+
+def table_of_losses(losses: dict, caption: str) -> Table:
+    """The paper's table, its numbers beside ours."""
+    n_splits = len(losses[LOSSES[0]]["AGM"])
+    rows, wins = [], dict.fromkeys(MODELS, 0)
+    for place in LOSSES:
+        winners = best_or_as_good({name: losses[place][name] for name in MODELS})
+        for name in winners:
+            wins[name] += 1
+        cells = []
+        for name in VARIANTS:
+            mean, error = mean_and_error(losses[place][name])
+            cells.append(bold(f"{mean:.3f} ± {error:.3f}", name in winners))
+        paper = [f"{PAPER[place][name]:.2f}" for name in MODELS]
+        rows.append([shown(place), *cells, " / ".join(paper)])
+    average = [np.mean([losses[place][name] for place in LOSSES]) for name in VARIANTS]
+    paper = [np.mean([PAPER[place][name] for place in LOSSES]) for name in MODELS]
+    rows.append(["average", *(f"{v:.3f}" for v in average), " / ".join(f"{v:.2f}" for v in paper)])
+    rows.append(["in bold", *(str(wins[name]) for name in MODELS), "", "", "4 / 2 / 2"])
+    columns = ["loss", *VARIANTS, "paper: " + " / ".join(MODELS)]
+    return Table(f"Mean test loss over {n_splits} splits ± standard error", columns, rows, caption)
+
+
+def table_of_choices(losses: dict, alphas: dict) -> Table:
+    """Penalties chosen, and the tests of the AGM against the others."""
+    rows = []
+    for place in LOSSES:
+        agm = losses[place]["AGM"]
+        row = [shown(place), " / ".join(f"{alphas[place][name]:g}" for name in VARIANTS)]
+        for other in ("CRF", "SSVM"):
+            p = wilcoxon_p(agm, losses[place][other])
+            difference = float(np.mean(agm) - np.mean(losses[place][other]))
+            row.append(bold(f"{difference:+.3f}, p = {p:.2g}", p < SIGNIFICANCE))
+        rows.append(row)
+    columns = ["loss", "alpha: " + " / ".join(VARIANTS), "AGM − CRF", "AGM − SSVM"]
+    caption = "In bold: significant at 0.05 (Wilcoxon signed-rank test over splits, two-sided)."
+    return Table("Penalties chosen, and differences", columns, rows, caption)
+
+
+def verdict(losses: dict, alphas: dict) -> dict[str, Any]:
+    """How the AGM compares with the two others, and whether the search was wide enough."""
+    worse, better, clearly_better = [], [], []
+    for place in LOSSES:
+        agm, others = losses[place]["AGM"], [losses[place][name] for name in ("CRF", "SSVM")]
+        tests = [(np.mean(agm) - np.mean(o), wilcoxon_p(agm, o) < SIGNIFICANCE) for o in others]
+        if any(difference > 0 and significant for difference, significant in tests):
+            worse.append(shown(place))
+        if all(difference < 0 for difference, _ in tests):
+            better.append(shown(place))
+        if all(difference < 0 and significant for difference, significant in tests):
+            clearly_better.append(shown(place))
+    return {
+        "AGM_average": float(np.mean([losses[place]["AGM"] for place in LOSSES])),
+        "AGM_significantly_worse_than_one": worse,
+        "AGM_better_than_both": better,
+        "AGM_significantly_better_than_both": clearly_better,
+        "chose_the_strongest_penalty": [
+            f"{shown(place)}: {variant}"
+            for place, chosen in alphas.items()
+            for variant, alpha in chosen.items()
+            if alpha == STRONGEST
+        ],
+    }
+
+
+def draw(losses: dict, file: Any) -> None:
+    """Every split as a dot, means with standard errors, the paper's means as diamonds."""
+    figure, axes = new_figure(2, 3, sharey=True)
+    rng = np.random.default_rng(0)
+    for panel, place in zip(axes.flat, LOSSES, strict=True):
+        for x, name in enumerate(MODELS):
+            values, color = losses[place][name], LOOK[name]["color"]
+            spread = x + rng.uniform(-0.15, 0.15, len(values))
+            panel.plot(spread, values, ".", color=color, alpha=0.3, markersize=4)
+            mean, error = mean_and_error(values)
+            panel.errorbar(x, mean, error, color=color, marker=LOOK[name]["marker"], capsize=3)
+            paper = PAPER[place][name]
+            panel.plot(x + 0.3, paper, "D", markerfacecolor="none", color="0.4", markersize=5)
+        panel.set_title(shown(place), fontsize=9)
+        panel.set_xticks(range(len(MODELS)), MODELS)
+    for panel in axes[:, 0]:
+        panel.set_ylabel("test loss", fontsize=8)
+    figure.suptitle("Emotion intensity: dots are splits, diamonds the paper's means", fontsize=9)
+    save(figure, file)
+
+
+def run_choice(experiment: Experiment) -> list[Result]:
+    """Search a penalty for every loss and model; nothing if one is given."""
+    args = experiment.args
+    if args.alpha is not None:
+        return []
+    keys = [
+        {"task": "choose", "selection": args.selection, "model": name}
+        | {"loss": loss, "weights": weights, "limit": args.limit}
+        for name in MODELS
+        for loss, weights in LOSSES
+    ]
+    return experiment.run(validated, keys, "choosing alpha on split 1")
+
+
+def run_tests(experiment: Experiment, alphas: dict) -> list[Result]:
+    """Fit with the penalties chosen, on all splits."""
+    args = experiment.args
+    wanted = {
+        (alpha, loss, weights, VARIANTS[variant][0])
+        for (loss, weights), chosen in alphas.items()
+        for variant, alpha in chosen.items()
+    }
+    keys = [
+        {"task": "test", "split": split, "model": name, "alpha": alpha}
+        | {"loss": loss, "weights": weights, "limit": args.limit}
+        for alpha, loss, weights, name in sorted(wanted)  # the longest fits first
+        for split in range(1, args.splits + 1)
+    ]
+    return experiment.run(tested, keys, "training and testing")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = options("emotion", __doc__)
+    parser.add_argument("--splits", type=int, default=20, help="the first N of the 20 splits")
+    parser.add_argument(
+        "--selection", choices=("cv", "holdout"), default="cv", help="how alpha is chosen"
+    )
+    parser.add_argument("--alpha", type=float, help="one penalty for all models: a quick look")
+    args = parser.parse_args(arguments)
+    search = {"folds": N_FOLDS, "strongest": STRONGEST, "patience": PATIENCE}
+    experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER} | search)
+
+    validation = run_choice(experiment)
+    if validation:
+        alphas = chosen_alphas(validation)
+    else:
+        alphas = {place: dict.fromkeys(VARIANTS, args.alpha) for place in LOSSES}
+    tests = run_tests(experiment, alphas)
+    losses = test_losses(tests, alphas)
+    draw(losses, experiment.figure_file)
+
+    tried = [fit | {"model": r["model"]} for r in validation for fit in r["path"]]
+    caption = (
+        "In bold: the best of AGM, CRF and SSVM and what is not significantly worse. "
+        f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(tried)}."
+    )
+    found = verdict(losses, alphas)
+    experiment.report(
+        [table_of_losses(losses, caption), table_of_choices(losses, alphas)],
+        {
+            "verdict": found,
+            "alphas": {shown(place): chosen for place, chosen in alphas.items()},
+            "test_losses": {shown(place): values for place, values in losses.items()},
+            "validation": validation,
+            "tests": tests,
+        },
+    )
+    for name, value in found.items():
+        print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Models on trees with the penalty chosen on development data, the same way for all methods.
+
+Alpha runs over half-decades, from a strong penalty to a weak one, each fit starting from the one
+before: ``GRID`` of them at first, continued for as long as the best lies at an end. AGM and SSVM
+are trained for one cost and predict the best-scoring labelling. A CRF is trained once and makes the
+Bayes decision for each cost, with an alpha of its own for each.
+
+Labels are the digits 0..9, so that the predictions for all nodes are a string.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from protocol import Result, bootstrap_interval, certificate, worst_gaps
+from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.inference import bayes_decision
+from robustruct.losses import CostMatrix
+from tables import MODELS
+
+TOL = {"AGM": 0.02, "SSVM": 0.02, "CRF": 2e-3}
+MAX_ITER = {"AGM": 400, "SSVM": 400, "CRF": 500}
+GRID, LONGEST_GRID = 3, 9
+N_BOOTSTRAP = 2000
+
+Samples = tuple[list[Graph], list[np.ndarray]]
+Costs = Mapping[str, np.ndarray]
+"""Cost matrices [predicted, true] by name."""
+
+
+def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) -> Result:
+    """For each cost: alpha, certificate, development costs, and labels of the test nodes."""
+    X_dev, truth = dev[0], np.concatenate(dev[1])
+    model = new_model(name, next(iter(costs.values())))
+    fitted: dict[int, Any] = {}
+
+    def evaluate(step: int) -> dict[str, float]:
+        model.set_params(alpha=half_decade(step))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the report
+            model.fit(*train)
+        fitted[step] = copy.copy(model)
+        found = decisions(model, X_dev, costs)
+        return {cost: float(costs[cost][found[cost], truth].mean()) for cost in costs}
+
+    tried = search(evaluate, first_step(name, len(train[0]), max(c.max() for c in costs.values())))
+    by_cost = {}
+    for cost in costs:
+        best = chosen(tried, cost)
+        labels = decisions(fitted[best], test[0], {cost: costs[cost]})[cost]
+        by_cost[cost] = certificate(fitted[best]) | {
+            "dev": {f"{half_decade(step):.3g}": tried[step][cost] for step in sorted(tried)},
+            "at_end": best in (min(tried), max(tried)),
+            "predicted": "".join(map(str, labels.tolist())),
+        }
+    return {"by_cost": by_cost}
+
+
+def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
+    """A model of the named kind, to be fitted along a path of alphas."""
+    kind = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}[name]
+    given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
+    return kind(CostMatrix(cost, np.arange(len(cost))), random_state=0, n_jobs=1, **given)
+
+
+def decisions(model: Any, X: list[Graph], costs: Costs) -> dict[str, np.ndarray]:
+    """Labels of all nodes under each cost."""
+    if not isinstance(model, CRF):
+        (cost,) = costs
+        return {cost: np.concatenate(model.predict(X))}
+    known = model.classes_
+    p = np.concatenate(model.predict_proba(X))
+    return {
+        name: known[bayes_decision(p, cost[np.ix_(known, known)])] for name, cost in costs.items()
+    }
+
+
+def decoded(predicted: str) -> np.ndarray:
+    """The labels in a string of digits."""
+    return np.frombuffer(predicted.encode(), np.uint8) - ord("0")
+
+
+# ------------------------------------------------------------------------------------------ alpha
+
+
+def half_decade(step: int) -> float:
+    """10^(step / 2)."""
+    return 10.0 ** (step / 2)
+
+
+def first_step(name: str, n_samples: int, largest_cost: float) -> int:
+    """Where the grid begins: near 1 / (largest cost * sqrt(n)), or 0.1 / sqrt(n) for a CRF."""
+    scale = 10.0 if name == "CRF" else largest_cost
+    return math.ceil(2 * math.log10(1 / (scale * math.sqrt(n_samples))))
+
+
+def search(evaluate: Callable[[int], dict[str, float]], first: int) -> dict[int, dict[str, float]]:
+    """Development costs by half-decade."""
+    tried = {step: evaluate(step) for step in range(first, first - GRID, -1)}
+    while len(tried) < LONGEST_GRID:
+        best = {chosen(tried, cost) for cost in tried[first]}
+        if min(tried) in best:
+            step = min(tried) - 1
+        elif max(tried) in best:
+            step = max(tried) + 1
+        else:
+            break
+        tried[step] = evaluate(step)
+    return tried
+
+
+def chosen(tried: Mapping[int, dict[str, float]], cost: str) -> int:
+    """The half-decade of least development cost; among equals the strongest penalty."""
+    return min(sorted(tried, reverse=True), key=lambda step: tried[step][cost])
+
+
+# ------------------------------------------------------------------------------------- comparison
+
+PerSample = Mapping[str, np.ndarray]
+"""Cost of each test sample, by method; their mean is the mean cost."""
+
+
+def difference(costs: PerSample, first: str, second: str) -> tuple[float, float, float]:
+    """(mean, low, high) of what one method costs more than another."""
+    low, high = bootstrap_interval(costs[first], costs[second], n_draws=N_BOOTSTRAP)
+    return float(np.mean(costs[first] - costs[second])), low, high
+
+
+def relative_difference(costs: PerSample, first: str, second: str) -> tuple[float, float, float]:
+    """The same in per cent of the first method's cost."""
+    scale = 100 / max(float(np.mean(costs[first])), 1e-12)
+    middle, low, high = difference(costs, first, second)
+    return scale * middle, scale * low, scale * high
+
+
+def shown_difference(costs: PerSample, first: str, second: str) -> str:
+    """The relative difference as a cell of a table."""
+    middle, low, high = relative_difference(costs, first, second)
+    return f"{middle:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+def not_worse(costs: PerSample) -> set[str]:
+    """The method of least mean cost, and those whose difference to it may be 0."""
+    best = min(MODELS, key=lambda model: float(np.mean(costs[model])))
+    return {model for model in MODELS if model == best or difference(costs, model, best)[1] <= 0}
+
+
+def convergence(fits: Sequence[Result]) -> str:
+    """How well the chosen models were trained, and whether the grids of alpha were wide enough."""
+    at_end = sum(fit["at_end"] for fit in fits)
+    note = f"; {at_end} alphas at the end of their grid" if at_end else ""
+    text = worst_gaps(fits)
+    return f"{text[0].upper()}{text[1:]}{note}."
