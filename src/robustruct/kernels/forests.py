@@ -57,3 +57,35 @@ def root_forest(n_nodes, edges, order, parent, edge_of, flipped):
                 tail -= 1
             head -= 1
     return True
+
+
+@kernel
+def peel_forests(n_nodes, edges, forest):
+    """Split edges (m, 2) into forests, each as large as what is left allows; return their number.
+
+    forest (m,) intp, out: which one each edge belongs to.
+    """
+    group = np.empty(n_nodes, np.intp)
+    left = edges.shape[0]
+    for e in range(left):
+        forest[e] = -1
+    found = 0
+    while left > 0:
+        for i in range(n_nodes):
+            group[i] = i
+        for e in range(edges.shape[0]):
+            if forest[e] >= 0:
+                continue
+            i, j = edges[e, 0], edges[e, 1]
+            while group[i] != i:
+                group[i] = group[group[i]]
+                i = group[i]
+            while group[j] != j:
+                group[j] = group[group[j]]
+                j = group[j]
+            if i != j:
+                group[i] = j
+                forest[e] = found
+                left -= 1
+        found += 1
+    return found
