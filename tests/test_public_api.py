@@ -43,7 +43,7 @@ def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None
     assert all(other.kind is inspect.Parameter.KEYWORD_ONLY for other in others)
     promised = {
         "alpha", "optimizer", "tol", "max_iter", "decision", "class_weight", "forbidden",
-        "constraints", "n_jobs", "random_state", "warm_start", "verbose",
+        "constraints", "inference", "n_jobs", "random_state", "warm_start", "verbose",
     }  # fmt: skip
     assert promised <= set(signature)
     assert default(model, "alpha") is None

@@ -17,6 +17,7 @@ import numpy as np
 
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.kernels.game_bounds import (
+    add_chords,
     augmented_unary,
     game_lower,
     game_upper,
@@ -146,12 +147,13 @@ def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = 
     lower = np.empty(b.n_samples)
     over_samples(
         lambda first, last: game_lower(
-            first, last, b.node_offsets, b.chord_offsets, b.parent, s.unary, s.tables, s.table_of,
+            first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of,
             game.cost, game.weight, r, q, lower,
         ),
         b.node_offsets,
         n_jobs,
     )  # fmt: skip
+    add_chords(b.n_nodes, b.chord_offsets, s.tables, s.table_of, q, lower)
     return lower
 
 

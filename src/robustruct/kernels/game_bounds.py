@@ -43,22 +43,15 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
 
 
 @kernel
-def game_lower(
-    first, last, offsets, chord_offsets, parent, unary, tables, table_of, cost, weight, r, q, lower
-):
+def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weight, r, q, lower):
     """lower[s] = <ψ, q> + Σ_i weight[i] min_a (cost r_i)_a: q secures at least this.
 
     r (N, k) and q (slots, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
+    Chords are left to `add_chords`.
     """
-    n_nodes, k = unary.shape
+    k = unary.shape[1]
     for s in range(first, last):
         total = 0.0
-        for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
-            table = tables[table_of[slot]]
-            for b in range(k):
-                for a in range(k):
-                    if q[slot, b, a] != 0.0:
-                        total += q[slot, b, a] * table[b, a]
         for i in range(offsets[s], offsets[s + 1]):
             for b in range(k):
                 if r[i, b] != 0.0:
@@ -78,6 +71,19 @@ def game_lower(
                     least = value if value < least else least
                 total += weight[i] * least
         lower[s] = total
+
+
+@kernel
+def add_chords(n_nodes, chord_offsets, tables, table_of, q, lower):
+    """Add what chords score under q to lower (S,)."""
+    k = tables.shape[1]
+    for s in range(len(lower)):
+        for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+            table = tables[table_of[slot]]
+            for b in range(k):
+                for a in range(k):
+                    if q[slot, b, a] != 0.0:
+                        lower[s] += q[slot, b, a] * table[b, a]
 
 
 @kernel

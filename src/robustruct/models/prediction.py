@@ -59,15 +59,17 @@ class Prediction:
 
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        if self._relaxes(found.batch, found.n_labels):
+        relaxed = self._relaxes(found.batch, found.n_labels)
+        if relaxed:
             codes, values, _ = relaxed_labelling(found, n_jobs=self.n_jobs)
         else:
             codes, values = best_labelling(found, self.n_jobs)
         if not np.isfinite(values).all():
             sample = int(np.isinf(values).argmax())
             raise InvalidInputError(
-                f"sample {sample}: no labelling of it keeps the rules in `forbidden` and "
-                "`constraints`; drop a rule, or train on samples with the labels it needs."
+                f"sample {sample}: no labelling of it {'was found that ' if relaxed else ''}keeps "
+                "the rules in `forbidden` and `constraints`; drop a rule, or train on samples with "
+                "the labels it needs."
             )
         return codes
 
