@@ -33,7 +33,7 @@ class Status(Enum):
     CONVERGED = "The duality gap is within the tolerance."
     MAX_ITER = (
         "The iterations ran out before the gap closed; raise max_iter, loosen tol, or use "
-        "solver='interior_point'."
+        "solver='auto'."
     )
     STALLED = (
         "Rounding stopped progress before the gap closed; the bounds are still valid. Loosen tol, "

@@ -17,23 +17,9 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.buckets import JunctionTrees, bucket_max
+from robustruct.kernels.forests import edges_of_sample
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.predictor import predictor
-
-
-@kernel
-def _sample_edges(s, offsets, chord_offsets, parent, slots):
-    """Slots of the sample that hold an edge, into slots; return their number."""
-    found = 0
-    for i in range(offsets[s], offsets[s + 1]):
-        if parent[i] >= 0:
-            slots[found] = i
-            found += 1
-    n_nodes = offsets[-1]
-    for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
-        slots[found] = slot
-        found += 1
-    return found
 
 
 @kernel
@@ -281,7 +267,7 @@ def edge_marginals(offsets, chord_offsets, child, parent, atom, mass, count, q):
     """Edge marginals q (slots, k, k) of all samples, zero before."""
     slots = np.empty(len(parent), np.intp)
     for s in range(len(offsets) - 1):
-        for e in range(_sample_edges(s, offsets, chord_offsets, parent, slots)):
+        for e in range(edges_of_sample(s, offsets, chord_offsets, parent, slots)):
             slot = slots[e]
             for at in range(count[s]):
                 q[slot, atom[at, child[slot]], atom[at, parent[slot]]] += mass[s, at]
@@ -292,7 +278,7 @@ def atom_table_sums(offsets, chord_offsets, child, parent, table_of, share, atom
     """Add share[i] times the edge marginals of every node's edges to their tables in out."""
     slots = np.empty(len(parent), np.intp)
     for s in range(len(offsets) - 1):
-        for e in range(_sample_edges(s, offsets, chord_offsets, parent, slots)):
+        for e in range(edges_of_sample(s, offsets, chord_offsets, parent, slots)):
             slot = slots[e]
             table = out[table_of[slot]]
             for at in range(count[s]):
@@ -324,7 +310,7 @@ def atom_visits(
     slots = np.empty(n_slots, np.intp)
     most_edges = 1
     for s in order:
-        edges = _sample_edges(s, offsets, chord_offsets, parent, slots)
+        edges = edges_of_sample(s, offsets, chord_offsets, parent, slots)
         most_edges = max(most_edges, edges)
     tables = np.empty((min(most_edges, len(layout[1])), k, k))
     place_of_table = np.full(len(layout[1]), -1, np.intp)
@@ -338,7 +324,7 @@ def atom_visits(
     graph = JunctionTrees(parent, place, buckets[0], buckets[1], buckets[2], buckets[3], buckets[4])
     for s in order:
         lo, hi = offsets[s], offsets[s + 1]
-        n_edges = _sample_edges(s, offsets, chord_offsets, parent, slots)
+        n_edges = edges_of_sample(s, offsets, chord_offsets, parent, slots)
         first_gap = 0.0
         for m in range(inner):
             _gather(

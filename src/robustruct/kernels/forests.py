@@ -1,4 +1,4 @@
-"""Rooting: any forest becomes a list of nodes in which children come before their parents."""
+"""Forests: rooting one, so that children come before parents; splitting a graph into several."""
 
 import numpy as np
 
@@ -87,5 +87,20 @@ def peel_forests(n_nodes, edges, forest):
                 group[i] = j
                 forest[e] = found
                 left -= 1
+        found += 1
+    return found
+
+
+@kernel
+def edges_of_sample(s, offsets, chord_offsets, parent, slots):
+    """Slots of sample s that hold an edge, into ``slots``; return their number."""
+    found = 0
+    for i in range(offsets[s], offsets[s + 1]):
+        if parent[i] >= 0:
+            slots[found] = i
+            found += 1
+    n_nodes = offsets[-1]
+    for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+        slots[found] = slot
         found += 1
     return found

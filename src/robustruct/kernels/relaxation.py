@@ -17,22 +17,9 @@ u (slots, 2, k): multipliers of the child's and of the parent's margin of each e
 import numpy as np
 
 from robustruct.kernels._jit import kernel
+from robustruct.kernels.forests import edges_of_sample
 from robustruct.kernels.predictor import project_simplex
 from robustruct.kernels.transport import transport
-
-
-@kernel
-def _ends(s, offsets, chord_offsets, parent, slots):
-    found = 0
-    for i in range(offsets[s], offsets[s + 1]):
-        if parent[i] >= 0:
-            slots[found] = i
-            found += 1
-    n_nodes = offsets[-1]
-    for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
-        slots[found] = slot
-        found += 1
-    return found
 
 
 @kernel
@@ -213,7 +200,7 @@ def solve_relaxed(
     shift = np.empty(k)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        slots = every[: _ends(s, offsets, chord_offsets, parent, every)]
+        slots = every[: edges_of_sample(s, offsets, chord_offsets, parent, every)]
         _degrees(lo, hi, slots, child, parent, degree)
         size = _spread(slots, tables, table_of) + 1e-3 * weight[lo:hi].max() * np.ptp(cost) + 1e-12
         lower[s], upper[s] = -np.inf, np.inf
@@ -328,7 +315,7 @@ def round_labels(
     place = np.empty(n + 1, np.intp)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        slots = every[: _ends(s, offsets, chord_offsets, parent, every)]
+        slots = every[: edges_of_sample(s, offsets, chord_offsets, parent, every)]
         # The edges of each node, one node after the other.
         for i in range(lo, hi + 1):
             place[i] = 0
