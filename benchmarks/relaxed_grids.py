@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=10, help="grids to train on")
     parser.add_argument("--test", type=int, default=5, help="grids to test on")
     args = parser.parse_args()
+    narrow(2, 2, 2, 0, True)  # compiles
     for height, width, k in ((3, 20, 4), (4, 20, 4), (5, 12, 4)):
         for attract in (False, True):
             found = [narrow(height, width, k, seed, attract) for seed in range(args.seeds)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.buckets import JunctionTrees, bucket_max
-from robustruct.kernels.forests import edges_of_sample
+from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.predictor import predictor
 
@@ -103,14 +103,6 @@ def _score(lo, hi, n_edges, slots, child, parent, unary, tables, place, labels):
 
 
 @kernel
-def _root(group, i):
-    while group[i] != i:
-        group[i] = group[group[i]]
-        i = group[i]
-    return i
-
-
-@kernel
 def _components(lo, hi, n_edges, slots, child, parent, y, w, group):
     """group (N,): for nodes with y != w a name of their component, -1 elsewhere."""
     for i in range(lo, hi):
@@ -118,10 +110,10 @@ def _components(lo, hi, n_edges, slots, child, parent, y, w, group):
     for e in range(n_edges):
         i, j = child[slots[e]], parent[slots[e]]
         if group[i] >= 0 and group[j] >= 0:
-            group[_root(group, i)] = _root(group, j)
+            group[find_root(group, i)] = find_root(group, j)
     for i in range(lo, hi):
         if group[i] >= 0:
-            group[i] = _root(group, i)
+            group[i] = find_root(group, i)
 
 
 @kernel

@@ -60,6 +60,15 @@ def root_forest(n_nodes, edges, order, parent, edge_of, flipped):
 
 
 @kernel
+def find_root(group, i):
+    """The name of i's set, in a forest of names that is flattened on the way."""
+    while group[i] != i:
+        group[i] = group[group[i]]
+        i = group[i]
+    return i
+
+
+@kernel
 def peel_forests(n_nodes, edges, forest):
     """Split edges (m, 2) into forests, each as large as what is left allows; return their number.
 
@@ -76,13 +85,7 @@ def peel_forests(n_nodes, edges, forest):
         for e in range(edges.shape[0]):
             if forest[e] >= 0:
                 continue
-            i, j = edges[e, 0], edges[e, 1]
-            while group[i] != i:
-                group[i] = group[group[i]]
-                i = group[i]
-            while group[j] != j:
-                group[j] = group[group[j]]
-                j = group[j]
+            i, j = find_root(group, edges[e, 0]), find_root(group, edges[e, 1])
             if i != j:
                 group[i] = j
                 forest[e] = found

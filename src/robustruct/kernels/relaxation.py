@@ -17,7 +17,7 @@ u (slots, 2, k): multipliers of the child's and of the parent's margin of each e
 import numpy as np
 
 from robustruct.kernels._jit import kernel
-from robustruct.kernels.forests import edges_of_sample
+from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.predictor import project_simplex
 from robustruct.kernels.transport import transport
 
@@ -301,16 +301,130 @@ def solve_relaxed(
 
 
 @kernel
+def _grow_forest(lo, hi, begin, place, incident, child, parent, group, order, up):
+    """Nodes that induce a forest, taken in turn from ``begin`` on; return how many.
+
+    order (n,), out: the nodes, parents before children; up (n,), out: the slot towards the parent
+    in the forest, or -1. group (N,) is scratch; -1 for nodes left out.
+    """
+    n = hi - lo
+    for i in range(lo, hi):
+        group[i] = -1
+    for turn in range(n):
+        i = lo + (begin + turn) % n
+        fits = True
+        for at in range(place[i], place[i + 1]):
+            j = child[incident[at]] + parent[incident[at]] - i
+            if group[j] >= 0:
+                root = find_root(group, j)
+                for before in range(place[i], at):
+                    other = child[incident[before]] + parent[incident[before]] - i
+                    if group[other] >= 0 and find_root(group, other) == root:
+                        fits = False
+        if fits:
+            group[i] = i
+            for at in range(place[i], place[i + 1]):
+                j = child[incident[at]] + parent[incident[at]] - i
+                if group[j] >= 0:
+                    group[find_root(group, j)] = i
+    found = 0
+    done = 0
+    seen = np.zeros(n, np.bool_)
+    for start in range(lo, hi):
+        if group[start] < 0 or seen[start - lo]:
+            continue
+        order[found] = start
+        up[found] = -1
+        seen[start - lo] = True
+        found += 1
+        while done < found:
+            i = order[done]
+            done += 1
+            for at in range(place[i], place[i + 1]):
+                j = child[incident[at]] + parent[incident[at]] - i
+                if group[j] >= 0 and not seen[j - lo]:
+                    seen[j - lo] = True
+                    order[found] = j
+                    up[found] = incident[at]
+                    found += 1
+    return found
+
+
+@kernel
+def _best_on_forest(
+    n_inside, order, up, place, incident, child, parent, unary, tables, table_of, group, value,
+    labels,
+):  # fmt: skip
+    """Relabel a forest as well as the labels of all other nodes allow; value (N, k) is scratch."""
+    k = unary.shape[1]
+    for x in range(n_inside):
+        i = order[x]
+        for b in range(k):
+            value[i, b] = unary[i, b]
+        for at in range(place[i], place[i + 1]):
+            slot = incident[at]
+            j = child[slot] + parent[slot] - i
+            if group[j] < 0:
+                for b in range(k):
+                    first, second = (b, labels[j]) if child[slot] == i else (labels[j], b)
+                    value[i, b] += tables[table_of[slot], first, second]
+    for x in range(n_inside - 1, -1, -1):
+        slot = up[x]
+        if slot < 0:
+            continue
+        i = order[x]
+        j = child[slot] + parent[slot] - i
+        table = tables[table_of[slot]]
+        for a in range(k):
+            best = -np.inf
+            for b in range(k):
+                score = value[i, b] + (table[b, a] if child[slot] == i else table[a, b])
+                best = score if score > best else best
+            value[j, a] += best
+    for x in range(n_inside):
+        i = order[x]
+        slot = up[x]
+        best = -np.inf
+        choice = 0
+        for b in range(k):
+            score = value[i, b]
+            if slot >= 0:
+                j = child[slot] + parent[slot] - i
+                table = tables[table_of[slot]]
+                score += table[b, labels[j]] if child[slot] == i else table[labels[j], b]
+            if score > best:
+                best = score
+                choice = b
+        labels[i] = choice
+
+
+@kernel
+def _total(lo, hi, slots, child, parent, unary, tables, table_of, labels):
+    total = 0.0
+    for i in range(lo, hi):
+        total += unary[i, labels[i]]
+    for slot in slots:
+        total += tables[table_of[slot], labels[child[slot]], labels[parent[slot]]]
+    return total
+
+
+@kernel
 def round_labels(
     first, last, offsets, chord_offsets, child, parent, unary, tables, table_of, u, labels, values
 ):
-    """Labellings from multipliers, node by node, then improved one node at a time.
+    """Labellings from multipliers, node by node, then improved node by node and by forests.
 
     A node takes the label that is best given the labels of its neighbours decided before and the
-    multipliers towards the others. labels (N,), values (S,): their scores, out.
+    multipliers towards the others, from the first node to the last or the other way round, what is
+    better. Then forests inside the graph are relabelled exactly, all else being fixed, until this
+    gains no more. labels (N,), values (S,): their scores, out.
     """
     n, k = unary.shape
-    score = np.empty((n, k))
+    score = np.empty(k)
+    value = np.empty((n, k))
+    trial, group, order, up = (
+        np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp),
+    )  # fmt: skip
     every = np.empty(len(parent), np.intp)
     place = np.empty(n + 1, np.intp)
     for s in range(first, last):
@@ -330,31 +444,45 @@ def round_labels(
             for i in (child[slot], parent[slot]):
                 incident[fill[i - lo]] = slot
                 fill[i - lo] += 1
-        for i in range(lo, hi):
-            labels[i] = -1
-        for _ in range(100):
-            changed = False
-            for i in range(lo, hi):
-                for b in range(k):
-                    score[i, b] = unary[i, b]
-                for at in range(place[i], place[i + 1]):
-                    slot = incident[at]
-                    table = tables[table_of[slot]]
-                    side = 0 if child[slot] == i else 1
-                    other = labels[parent[slot] if side == 0 else child[slot]]
+        values[s] = -np.inf
+        for direction in range(2):
+            trial[lo:hi] = -1
+            for _ in range(100):
+                changed = False
+                for turn in range(hi - lo):
+                    i = lo + turn if direction == 0 else hi - 1 - turn
                     for b in range(k):
-                        if other < 0:
-                            score[i, b] += u[slot, side, b]
-                        else:
-                            score[i, b] += table[b, other] if side == 0 else table[other, b]
-                choice = np.argmax(score[i])
-                if labels[i] < 0 or score[i, choice] > score[i, labels[i]]:
-                    changed = changed or labels[i] != choice
-                    labels[i] = choice
-            if not changed:
+                        score[b] = unary[i, b]
+                    for at in range(place[i], place[i + 1]):
+                        slot = incident[at]
+                        table = tables[table_of[slot]]
+                        side = 0 if child[slot] == i else 1
+                        other = trial[parent[slot] if side == 0 else child[slot]]
+                        for b in range(k):
+                            if other < 0:
+                                score[b] += u[slot, side, b]
+                            else:
+                                score[b] += table[b, other] if side == 0 else table[other, b]
+                    choice = np.argmax(score)
+                    if trial[i] < 0 or score[choice] > score[trial[i]]:
+                        changed = changed or trial[i] != choice
+                        trial[i] = choice
+                if not changed:
+                    break
+            total = _total(lo, hi, slots, child, parent, unary, tables, table_of, trial)
+            if direction == 0 or total > values[s]:
+                values[s] = total
+                labels[lo:hi] = trial[lo:hi]
+        idle = 0
+        for turn in range(50):
+            begin = turn * 31 % (hi - lo)
+            inside = _grow_forest(lo, hi, begin, place, incident, child, parent, group, order, up)
+            _best_on_forest(
+                inside, order, up, place, incident, child, parent, unary, tables, table_of, group,
+                value, labels,
+            )  # fmt: skip
+            total = _total(lo, hi, slots, child, parent, unary, tables, table_of, labels)
+            idle = 0 if total > values[s] + 1e-12 * abs(total) else idle + 1
+            values[s] = max(values[s], total)
+            if idle == 8:
                 break
-        values[s] = 0.0
-        for i in range(lo, hi):
-            values[s] += unary[i, labels[i]]
-        for slot in slots:
-            values[s] += tables[table_of[slot], labels[child[slot]], labels[parent[slot]]]
