@@ -71,6 +71,8 @@ class Batch:
 
         def slots(name: str) -> np.ndarray:
             parts = [getattr(one, name) for one in rooted]
+            if not chord_offsets[-1]:
+                return np.concatenate(parts)
             own = [part[:n] for part, n in zip(parts, sizes, strict=True)]
             return np.concatenate(own + [p[n:] for p, n in zip(parts, sizes, strict=True)])
 
