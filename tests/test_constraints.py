@@ -56,7 +56,7 @@ def test_kinds_of_nodes_in_chains_and_trees():
     _, design = FeatureSpace.fit(
         [np.zeros((3, 1)), np.zeros((1, 1)), Graph(np.zeros((3, 1)), [(1, 0), (1, 2)])]
     )
-    kinds = design.batch.to_user(node_kinds(design.batch))
+    kinds = design.batch.to_user(node_kinds(design))
     assert kinds.tolist() == [1, 0, 2, 3, 2, 1, 2]
 
 

@@ -43,7 +43,7 @@ def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None
     assert all(other.kind is inspect.Parameter.KEYWORD_ONLY for other in others)
     promised = {
         "alpha", "optimizer", "tol", "max_iter", "decision", "class_weight", "forbidden",
-        "constraints", "n_jobs", "random_state", "warm_start", "verbose",
+        "constraints", "inference", "n_jobs", "random_state", "warm_start", "verbose",
     }  # fmt: skip
     assert promised <= set(signature)
     assert default(model, "alpha") is None
@@ -90,8 +90,10 @@ def test_models_are_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_graph_and_losses() -> None:
-    assert parameters(Graph.__init__) == ["node_features", "edges", "edge_features"]
+    names = ["node_features", "edges", "edge_features", "node_types"]
+    assert parameters(Graph.__init__) == names
     assert default(Graph.__init__, "edge_features") is None
+    assert default(Graph.__init__, "node_types") is None
     assert parameters(CostMatrix.__init__) == ["matrix", "labels"]
     assert default(CostMatrix.__init__, "labels") is None
     for loss, far in ((Hamming(), 1.0), (Absolute(), 2.0), (Squared(), 4.0)):

@@ -7,7 +7,7 @@ these are the first and the last node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ class Constraints:
     """(k,) for nodes that no edge enters."""
     ends: np.ndarray
     """(k,) for nodes that no edge leaves."""
+    types: np.ndarray
+    """(T, k) for nodes of each type; one row of zeros where there are no types."""
 
     @classmethod
     def build(
@@ -39,15 +41,22 @@ class Constraints:
         classes: Labels,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         scheme: str | None = None,
+        type_labels: Mapping[Any, Labels] | None = None,
     ) -> Constraints:
         """The rules that ``forbidden`` pairs and a tagging scheme make for these labels.
 
         Pairs with a label that ``classes`` lack have no effect: it cannot be predicted anyway.
+        ``type_labels`` lists, type by type, the labels that its nodes may have.
         """
         labels = as_labels(classes).tolist()
         k = len(labels)
-        rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k))
         place = {label: a for a, label in enumerate(labels)}
+        rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros((1, k)))
+        if type_labels:
+            types = np.full((len(type_labels), k), -np.inf)
+            for t, allowed in enumerate(type_labels.values()):
+                types[t, [place[label] for label in as_labels(allowed).tolist()]] = 0.0
+            rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), types)
         for first, second in checked_pairs(forbidden):
             if first in place and second in place:
                 rules.pairs[place[first], place[second]] = -np.inf
@@ -57,15 +66,27 @@ class Constraints:
 
     @property
     def empty(self) -> bool:
-        return not (
-            np.isinf(self.pairs).any() or np.isinf(self.starts).any() or np.isinf(self.ends).any()
-        )
+        masks = (self.pairs, self.starts, self.ends, self.types)
+        return not any(np.isinf(mask).any() for mask in masks)
 
     def unary_masks(self) -> np.ndarray:
-        """(4, k) the mask of each kind of node: inner, start, end, both."""
-        return np.stack(
+        """(4 T, k) the mask of each kind of node: by type, and inner, start, end or both."""
+        places = np.stack(
             [np.zeros_like(self.starts), self.starts, self.ends, self.starts + self.ends]
         )
+        return (self.types[:, None] + places).reshape(-1, len(self.starts))
+
+    def separated(self, cost: np.ndarray) -> np.ndarray:
+        """Costs under which labels that no type of node has in common are never confused.
+
+        Predicting a label of another type than the true one's is dearer than any mistake within.
+        """
+        allowed = np.isfinite(self.types)
+        together = (allowed[:, :, None] & allowed[:, None, :]).any(axis=0)
+        if together.all():
+            return cost
+        inside = cost[together]
+        return np.where(together, cost, inside.max() + 0.5 * np.ptp(inside))
 
     def pair_masks(self) -> np.ndarray:
         """(2, k, k) [child, parent] for edges listed (child, parent) and (parent, child)."""
@@ -77,7 +98,7 @@ class Constraints:
             return scores
         return Scores(
             scores.batch,
-            scores.unary + self.unary_masks()[node_kinds(design.batch)],
+            scores.unary + self.unary_masks()[node_kinds(design)],
             scores.tables + self.pair_masks()[design.table_turned.astype(np.intp)],
             scores.table_of,
         )
@@ -94,7 +115,7 @@ class Constraints:
             node = int(first[bad[0]])
             after = names[labels[second[bad[0]]]]
             _refuse_truth(batch, node, f"{names[labels[node]]!r} is followed by {after!r}")
-        kinds = node_kinds(batch)
+        kinds = node_kinds(design)
         for kind, mask, place in ((1, self.starts, "starts"), (2, self.ends, "ends")):
             bad = np.flatnonzero((kinds & kind > 0) & np.isinf(mask[labels]))
             if len(bad):
@@ -133,18 +154,18 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
 
 def _ends(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """(M,) positions of the first and of the second node of every edge, as the user listed them."""
-    child = np.flatnonzero(batch.parent >= 0)
-    above, turned = batch.parent[child], batch.flipped[child]
+    slots = np.flatnonzero(batch.parent >= 0)
+    child, above, turned = batch.child[slots], batch.parent[slots], batch.flipped[slots]
     return np.where(turned, above, child), np.where(turned, child, above)
 
 
-def node_kinds(batch: Batch) -> np.ndarray:
-    """(N,) bit 0: no edge enters the node; bit 1: no edge leaves it."""
-    first, second = _ends(batch)
-    kinds = np.full(batch.n_nodes, 3, np.intp)
+def node_kinds(design: Design) -> np.ndarray:
+    """(N,) bit 0: no edge enters the node; bit 1: no edge leaves it; the rest is its type."""
+    first, second = _ends(design.batch)
+    kinds = np.full(design.batch.n_nodes, 3, np.intp)
     kinds[second] &= ~1
     kinds[first] &= ~2
-    return kinds
+    return kinds + 4 * design.type_of
 
 
 def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:

@@ -1,19 +1,46 @@
 """What the scores say: the best labelling, marginals, the Bayes decision, the K best labellings.
 
-Everything here takes and returns arrays in the order of the batch.
+Everything here takes and returns arrays in the order of the batch. Forests go the fast way, samples
+with chords over the cliques of their junction trees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from robustruct.graphs import Batch
+from robustruct.kernels.buckets import JunctionTrees, bucket_k_best, bucket_max, bucket_sum
 from robustruct.kernels.k_best import k_best as k_best_kernel
 from robustruct.kernels.max_product import labelling_scores, max_product
 from robustruct.kernels.sum_product import sum_product
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
+
+
+def junction_trees(scores: Scores, copies: int = 1) -> JunctionTrees:
+    """What the kernels over cliques take, once it is sure that their tables fit into memory."""
+    batch = scores.batch
+    batch.buckets.check_memory(scores.n_labels, copies)
+    return JunctionTrees(batch.parent, scores.table_of, *batch.buckets.arrays)
+
+
+def over_kinds(
+    batch: Batch, forests: Callable[[int, int], object], cliques: Callable[[int, int], object]
+) -> Callable[[int, int], None]:
+    """Work on a range of samples that hands runs of forests and runs of cyclic samples on."""
+    cyclic = np.diff(batch.chord_offsets) > 0
+    cuts = np.flatnonzero(cyclic[1:] != cyclic[:-1]) + 1
+
+    def work(first: int, last: int) -> None:
+        inner = cuts[(cuts > first) & (cuts < last)].tolist()
+        for begin, end in zip([first, *inner], [*inner, last], strict=True):
+            (cliques if cyclic[begin] else forests)(begin, end)
+
+    return work
 
 
 def best_labelling(scores: Scores, n_jobs: int | None = -1) -> tuple[np.ndarray, np.ndarray]:
@@ -22,14 +49,18 @@ def best_labelling(scores: Scores, n_jobs: int | None = -1) -> tuple[np.ndarray,
     best = np.empty_like(scores.unary)
     labels = np.empty(batch.n_nodes, np.intp)
     values = np.empty(batch.n_samples)
-    over_samples(
+    graph = junction_trees(scores) if batch.n_chords else None
+    work = over_kinds(
+        batch,
         lambda first, last: max_product(
             first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
             scores.table_of, best, labels, values,
         ),
-        batch.node_offsets,
-        n_jobs,
+        lambda first, last: bucket_max(
+            first, last, batch.node_offsets, graph, scores.unary, scores.tables, labels, values
+        ),
     )  # fmt: skip
+    over_samples(work, batch.node_offsets, n_jobs)
     return labels, values
 
 
@@ -38,8 +69,8 @@ def score_of(scores: Scores, labels: np.ndarray) -> np.ndarray:
     batch = scores.batch
     values = np.empty(batch.n_samples)
     labelling_scores(
-        0, batch.n_samples, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-        scores.table_of, labels, values,
+        0, batch.n_samples, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
+        scores.unary, scores.tables, scores.table_of, labels, values,
     )  # fmt: skip
     return values
 
@@ -53,7 +84,7 @@ class Marginals:
     nodes: np.ndarray
     """(N, k)"""
     edges: np.ndarray | None
-    """(N, k, k) [child, parent], zero at roots; None unless asked for."""
+    """(slots, k, k) [child, parent], zero where a slot holds no edge; None unless asked for."""
     table_sums: np.ndarray
     """(T, k, k) edge marginals, times the share of their sample, added up by table."""
 
@@ -72,19 +103,27 @@ def marginals(
     """
     batch, k = scores.batch, scores.n_labels
     weight = np.ones(batch.n_samples) if share is None else share
+    log_partition = np.empty(batch.n_samples)
+    r = np.empty((batch.n_nodes, k))
+    q = np.empty((batch.n_slots if edges else 0, k, k))
     table_max = scores.tables.max(axis=(1, 2))
     table_max[~np.isfinite(table_max)] = 0.0
     exp_tables = np.exp(scores.tables - table_max[:, None, None])
-    log_partition = np.empty(batch.n_samples)
-    r = np.empty((batch.n_nodes, k))
-    q = np.empty((batch.n_nodes if edges else 0, k, k))
+    graph = junction_trees(scores) if batch.n_chords else None
 
     def work(first: int, last: int) -> np.ndarray:
         sums = np.zeros_like(scores.tables)
-        sum_product(
-            first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-            scores.table_of, exp_tables, table_max, log_partition, r, q, weight, sums,
-        )  # fmt: skip
+        over_kinds(
+            batch,
+            lambda begin, end: sum_product(
+                begin, end, batch.node_offsets, batch.parent, scores.unary, scores.tables,
+                scores.table_of, exp_tables, table_max, log_partition, r, q, weight, sums,
+            ),
+            lambda begin, end: bucket_sum(
+                begin, end, batch.node_offsets, graph, scores.unary, scores.tables,
+                log_partition, r, q, weight, sums,
+            ),
+        )(first, last)  # fmt: skip
         return sums
 
     parts = over_samples(work, batch.node_offsets, n_jobs)
@@ -106,11 +145,20 @@ def k_best(scores: Scores, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """
     batch = scores.batch
     found: list[tuple[np.ndarray, np.ndarray]] = []
-    for lo, hi in zip(batch.node_offsets[:-1], batch.node_offsets[1:], strict=True):
-        labels = np.empty((size, hi - lo), np.intp)
-        values = np.empty(size)
-        m = k_best_kernel(
-            lo, hi, batch.parent, scores.unary, scores.tables, scores.table_of, size, labels, values
-        )
+    graph = junction_trees(scores, size) if batch.n_chords else None
+
+    def one(s: int, kernel: Any, arguments: Sequence[Any]) -> None:
+        lo, hi = batch.node_offsets[s : s + 2]
+        labels, values = np.empty((size, hi - lo), np.intp), np.empty(size)
+        m = kernel(lo, hi, *arguments, size, labels, values)
         found.append((labels[:m], values[:m]))
+
+    tables = scores.unary, scores.tables
+    work = over_kinds(
+        batch,
+        lambda first, _: one(first, k_best_kernel, (batch.parent, *tables, scores.table_of)),
+        lambda first, _: one(first, bucket_k_best, (graph, *tables)),
+    )
+    for s in range(batch.n_samples):
+        work(s, s + 1)
     return found

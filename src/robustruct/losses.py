@@ -156,6 +156,56 @@ class CostMatrix(Loss):
         return f"CostMatrix({k} x {k}{named})"
 
 
+class LabelSets(Loss):
+    """Costs of several label sets side by side, for graphs whose nodes are of several types.
+
+    Parameters
+    ----------
+    *parts : CostMatrix
+        One per label set, each with ``labels``; no label belongs to two.
+
+    Examples
+    --------
+    Tokens are in or out, sentences are good or bad, and to take a bad one for good costs most:
+
+    >>> tokens = CostMatrix([[0, 1], [1, 0]], labels=["in", "out"])
+    >>> sentences = CostMatrix([[0, 1], [5, 0]], labels=["bad", "good"])
+    >>> LabelSets(tokens, sentences).evaluate(["in", "bad"], ["out", "good"])
+    array([1., 5.])
+    """
+
+    def __init__(self, *parts: CostMatrix) -> None:
+        unnamed = [part for part in parts if getattr(part, "labels", None) is None]
+        if not parts or unnamed:
+            raise InvalidInputError(
+                "LabelSets takes CostMatrix(matrix, labels=[...]), one for each set of labels."
+            )
+        names = [label for part in parts for label in part.labels.tolist()]  # type: ignore[union-attr]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(
+                f"a label belongs to two sets: {_shortened(names)}; give it two names."
+            )
+        size = len(names)
+        across = max(float(part.costs.max()) for part in parts)
+        costs = np.full((size, size), across)
+        first = 0
+        for part in parts:
+            last = first + len(part.costs)
+            costs[first:last, first:last] = part.costs
+            first = last
+        self.parts = parts
+        self._whole = CostMatrix(costs, names)
+
+    def matrix(self, classes: Labels) -> np.ndarray:
+        return self._whole.matrix(classes)
+
+    def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
+        return self._whole._default_classes(y_true, y_pred)
+
+    def __repr__(self) -> str:
+        return f"LabelSets({', '.join(map(repr, self.parts))})"
+
+
 _BY_NAME: dict[str, Callable[[], Loss]] = {
     "hamming": Hamming,
     "absolute": Absolute,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from robustruct.graphs import Batch
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """score(y) = Σ_i unary[i, y_i] + Σ_{i not a root} tables[table_of[i], y_i, y_parent(i)].
+    """score(y) = Σ_i unary[i, y_i] + Σ_slots with an edge tables[table_of, y_child, y_parent].
 
     Edges with equal features share a table, so a chain model with plain transitions stores one
     (k, k) table however many edges it has. -inf forbids a label or a pair.
@@ -23,7 +23,7 @@ class Scores:
     tables: np.ndarray
     """(T, k, k) indexed [label of the child, label of the parent]; at least one table."""
     table_of: np.ndarray
-    """(N,) intp, the table of the edge from each node to its parent; 0, unused, at roots."""
+    """(slots,) intp, the table of each edge; 0, unused, where a slot holds none."""
 
     @property
     def n_labels(self) -> int:
@@ -32,12 +32,17 @@ class Scores:
     def part(self, first: int, last: int) -> Scores:
         """The scores of samples first .. last-1."""
         span = slice(self.batch.node_offsets[first], self.batch.node_offsets[last])
+        slots = self.batch.slots_of(np.arange(first, last))
         return Scores(
             self.batch.part(first, last),
             self.unary[span].copy(),
             self.tables,
-            self.table_of[span].copy(),
+            self.table_of[slots],
         )
+
+    def with_unary(self, unary: np.ndarray) -> Scores:
+        """The same pairwise scores beside other unary ones."""
+        return replace(self, unary=unary)
 
     @classmethod
     def from_user(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
@@ -46,7 +51,7 @@ class Scores:
         tables = np.zeros((max(batch.n_edges, 1), k, k))
         tables[: batch.n_edges] = pairwise
         turned = np.zeros(len(tables), bool)
-        turned[: batch.n_edges] = batch.flipped[batch.child_of_edge]
+        turned[: batch.n_edges] = batch.flipped[batch.slot_of_edge]
         tables[turned] = tables[turned].transpose(0, 2, 1)
         return cls(
             batch,

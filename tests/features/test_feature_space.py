@@ -19,7 +19,7 @@ def dense(rows):
 
 def edge_rows(design):
     """Features of the user's edges, in the user's order."""
-    return dense(design.edges)[design.table_row[design.table_of[design.batch.child_of_edge]]]
+    return dense(design.edges)[design.table_row[design.table_of[design.batch.slot_of_edge]]]
 
 
 def test_nodes_and_edges_keep_the_users_order_through_trees():

@@ -32,7 +32,7 @@ def random_play(game, data, seed):
 def as_play(game, p, r, q):
     batch = game.scores.batch
     tables = np.zeros((*p.shape, p.shape[1]))
-    tables[batch.child_of_edge] = q
+    tables[batch.slot_of_edge] = q
     turned = batch.flipped
     tables[turned] = tables[turned].transpose(0, 2, 1)
     n_iter = np.zeros(1, np.intp)

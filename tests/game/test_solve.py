@@ -52,10 +52,11 @@ def test_a_forbidden_pair_can_forbid_everything():
         solve_games([[[0, 0]], np.zeros((2, 2))], [[], [(0, 1)]], [[], forbidden], COST)
 
 
-def test_cycles_are_refused():
+@pytest.mark.parametrize("solver", ["interior_point", "mirror_prox", "dual_decomposition"])
+def test_solvers_for_trees_refuse_cycles(solver):
     edges = [(0, 1), (1, 2), (2, 0)]
-    with pytest.raises(IncompatibleError, match="has a cycle"):
-        solve_game(np.zeros((3, 2)), edges, np.zeros((3, 2, 2)), COST, solver="linear_program")
+    with pytest.raises(IncompatibleError, match="has cycles; use solver='auto'"):
+        solve_game(np.zeros((3, 2)), edges, np.zeros((3, 2, 2)), COST, solver=solver)
 
 
 def test_lists_of_games_must_match():

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustruct.errors import IncompatibleError
 from robustruct.graphs import Batch, chain_edges
 from robustruct.scores import Scores
 from robustruct.testing.oracles import labelling_score
-from robustruct.testing.strategies import forests
+from robustruct.testing.strategies import forests, graphs
 
 
 def edges_of(pairs):
@@ -21,7 +20,7 @@ def assert_rooted(batch, structures):
     n = batch.n_nodes
     assert sorted(batch.node_of.tolist()) == list(range(n))
     inner = np.flatnonzero(batch.parent >= 0)
-    assert (batch.parent[inner] > inner).all()
+    assert (batch.parent[inner] > batch.child[inner]).all()
     assert ((batch.edge_of >= 0) == (batch.parent >= 0)).all()
     assert sorted(batch.edge_of[inner].tolist()) == list(range(batch.n_edges))
     listed = [
@@ -29,14 +28,14 @@ def assert_rooted(batch, structures):
         for (size, edges), first in zip(structures, batch.node_offsets, strict=False)
     ]
     user = np.concatenate(listed)
-    child, parent = batch.node_of[inner], batch.node_of[batch.parent[inner]]
+    child, parent = batch.node_of[batch.child[inner]], batch.node_of[batch.parent[inner]]
     turned = batch.flipped[inner]
     np.testing.assert_array_equal(user[batch.edge_of[inner], 0], np.where(turned, parent, child))
     np.testing.assert_array_equal(user[batch.edge_of[inner], 1], np.where(turned, child, parent))
     for s in range(batch.n_samples):
         lo, hi = batch.node_offsets[s : s + 2]
         assert ((batch.node_of[lo:hi] >= lo) & (batch.node_of[lo:hi] < hi)).all()
-        assert (batch.parent[lo:hi] < hi).all()
+        assert (batch.parent[(batch.child >= lo) & (batch.child < hi)] < hi).all()
     for array in (
         batch.node_offsets,
         batch.edge_offsets,
@@ -79,7 +78,7 @@ def test_there_and_back(structures):
     assert [len(piece) for piece in pieces] == [n for n, _ in structures]
     tables = np.random.default_rng(0).normal(size=(batch.n_edges, 2, 2))
     inside = np.zeros((batch.n_nodes, 2, 2))
-    inside[batch.child_of_edge] = tables
+    inside[batch.slot_of_edge] = tables
     inside[batch.flipped] = inside[batch.flipped].transpose(0, 2, 1)
     np.testing.assert_array_equal(batch.edges_to_user(inside), tables)
 
@@ -144,17 +143,30 @@ def test_samples_with_one_structure_share_the_work_and_not_the_arrays():
     np.testing.assert_array_equal(batch.parent[6:9], 9)
 
 
-@pytest.mark.parametrize(
-    "edges",
-    [
-        [(0, 1), (1, 2), (2, 0)],
-        [(0, 1), (1, 2), (2, 3), (3, 1)],
-        [(3, 4), (0, 1), (1, 2), (2, 0)],
-        [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)],
-    ],
-)
-def test_cycles_are_refused(edges):
-    with pytest.raises(
-        IncompatibleError, match=rf"sample 1: .*5 nodes, {len(edges)} edges.* cycle"
-    ):
-        Batch.build([(5, None), (5, edges_of(edges))])
+@given(st.lists(graphs(max_nodes=9), min_size=1, max_size=4))
+def test_graphs_with_cycles_keep_their_edges_and_their_order(structures):
+    batch = Batch.build(structures)
+    assert_rooted(batch, structures)
+    n, chords = batch.n_nodes, batch.child[batch.n_nodes :]
+    np.testing.assert_array_equal(batch.child[:n], np.arange(n))
+    assert (np.diff(chords) >= 0).all(), "chords come in the order of their children"
+    assert (batch.parent[chords] >= 0).all(), "a chord needs an edge beside it"
+    samples = np.arange(len(structures))[::-1].copy()
+    taken = batch.take(samples)
+    again = Batch.build([structures[s] for s in samples])
+    for name in ("node_offsets", "edge_offsets", "chord_offsets", "child", "parent", "node_of"):
+        np.testing.assert_array_equal(getattr(taken, name), getattr(again, name), err_msg=name)
+    np.testing.assert_array_equal(taken.edge_of, again.edge_of)
+    np.testing.assert_array_equal(taken.flipped, again.flipped)
+
+
+@given(graphs(max_nodes=9, max_width=4))
+def test_buckets_form_a_junction_tree(structure):
+    batch = Batch.build([structure])
+    buckets = batch.buckets
+    members = np.split(buckets.members, buckets.offsets[1:-1])
+    for i, later in enumerate(members):
+        assert (np.diff(later) > 0).all()
+        assert set(batch.parent[(batch.child == i) & (batch.parent >= 0)]) <= set(later)
+        if len(later):
+            assert set(later[1:]) <= set(members[later[0]]), "the parent contains the others"

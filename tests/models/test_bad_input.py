@@ -190,10 +190,16 @@ def test_samples_to_predict(name, X, message):
         getattr(model, name)(X)
 
 
-def test_a_cycle_is_named():
-    ring = Graph(np.eye(3), [(0, 1), (1, 2), (2, 0)])
-    with pytest.raises((IncompatibleError, InvalidInputError), match="sample 1"):
-        AGM().fit([Graph(np.eye(3), [(0, 1)]), ring], [[0, 1, 0], [0, 1, 0]])
+def test_a_graph_too_wide_for_exact_inference_is_named():
+    n = 40
+    dense = Graph(np.eye(n), [(i, j) for i in range(n) for j in range(i)])
+    truth = [[0, 1] * (n // 2)]
+    with pytest.raises(
+        IncompatibleError, match=r"sample 0: .* treewidth .* 39.*inference='relaxed'"
+    ):
+        AGM(inference="exact").fit([dense], truth)
+    with pytest.raises(IncompatibleError, match=r"sample 0: .* treewidth"):
+        CRF().fit([dense], truth)
 
 
 def test_labels_unknown_to_the_model():

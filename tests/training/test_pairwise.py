@@ -42,13 +42,13 @@ def projected(v):
 def test_marginals_are_consistent_even_without_repair(name, hinge):
     problem = CASES[name].problem(hinge=hinge)
     ascent = after_passes(problem, 30)
-    r, q, parent = ascent.q.r, ascent.q.dense_edges(), problem.design.batch.parent
-    child = np.flatnonzero(parent >= 0)
+    r, q, batch = ascent.q.r, ascent.q.dense_edges(), problem.design.batch
+    edges = np.flatnonzero(batch.parent >= 0)
     assert r.min() >= 0
     assert q.min() >= 0
     np.testing.assert_allclose(r.sum(axis=1), 1.0, atol=1e-9)
-    np.testing.assert_allclose(q[child].sum(axis=2), r[child], atol=1e-9)
-    np.testing.assert_allclose(q[child].sum(axis=1), r[parent[child]], atol=1e-9)
+    np.testing.assert_allclose(q[edges].sum(axis=2), r[batch.child[edges]], atol=1e-9)
+    np.testing.assert_allclose(q[edges].sum(axis=1), r[batch.parent[edges]], atol=1e-9)
 
 
 @every_case

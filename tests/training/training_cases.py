@@ -83,12 +83,16 @@ def random_case(
     n_features: int = 2,
     n_edge_features: int = 1,
     tree: bool = False,
+    cycle: bool = False,
     cost: Any = None,
     weighted: bool = False,
     forbidden: tuple[tuple[int, int], ...] = (),
     **options: Any,
 ) -> Case:
-    """Random features with some signal. A tree has its edges in any order and direction."""
+    """Random features with some signal. A tree has its edges in any order and direction.
+
+    With ``cycle``, a few more edges close cycles in samples of more than three nodes.
+    """
     rng = np.random.default_rng(seed)
     k = n_labels
     means = rng.normal(size=(k, n_features))
@@ -96,6 +100,10 @@ def random_case(
     for n in sizes:
         edges = [(i, int(rng.integers(i)) if tree else i - 1) for i in range(1, n)]
         edges = [pair if tree and rng.random() < 0.5 else pair[::-1] for pair in edges]
+        if cycle and n > 3:
+            known = {frozenset(pair) for pair in edges}
+            more = [(n - 1, 0), (1, n - 1), (0, 2)]
+            edges += [pair for pair in more if frozenset(pair) not in known]
         if tree:
             edges = [edges[i] for i in rng.permutation(len(edges))]
         labels = rng.integers(k, size=n)
@@ -136,6 +144,13 @@ CASES = {
     ),
     "trees, forbidden, asymmetric": random_case(
         10, sizes=(4, 4, 3), tree=True, forbidden=((1, 0),), cost=ASYMMETRIC, n_edge_features=0
+    ),
+    "cycles": random_case(12, sizes=(4, 5, 4), n_labels=2, cycle=True, alpha=0.1),
+    "cycles, asymmetric, weighted": random_case(
+        13, sizes=(4, 3, 4), cycle=True, tree=True, cost=ASYMMETRIC, weighted=True, alpha=0.05
+    ),
+    "cycles, forbidden": random_case(
+        14, sizes=(4, 4, 2), cycle=True, forbidden=((1, 0),), n_edge_features=0, alpha=0.2
     ),
     "four labels, one node": random_case(8, sizes=(1,) * 8, n_labels=4, n_edge_features=0),
 }

@@ -146,7 +146,8 @@ def make_grids(
     """Grids with edges to the right and downwards, labels drawn by Gibbs sampling.
 
     ``shape`` is (rows, columns); nodes are numbered row by row. Other arguments as in
-    `make_chains`. A grid has cycles, so models need its junction tree.
+    `make_chains`. A grid has cycles: exact models go over its junction tree, at a cost that
+    grows with the shorter side.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def adjoint(
 
 
 def sum_over_tables(design: Design, edge_values: np.ndarray) -> np.ndarray:
-    """(T, k, k) sums of values (N, k, k) [child, parent] over the edges that share a table."""
+    """(T, k, k) sums of values (slots, k, k) [child, parent] over edges that share a table."""
     k = edge_values.shape[1]
     total = np.zeros((design.n_tables, k, k))
     table_sums(design.batch.parent, design.table_of, for_kernels(edge_values), total)
@@ -83,7 +83,7 @@ def labelling_features(
     if sample_weight is not None:
         weight = np.repeat(np.asarray(sample_weight, float), np.diff(batch.node_offsets))
     pairs = np.zeros((design.n_tables, k, k))
-    table_label_sums(batch.parent, design.table_of, labels, weight, pairs)
+    table_label_sums(batch.child, batch.parent, design.table_of, labels, weight, pairs)
     theta = np.empty(n_weights(design, k))
     node_block, edge_block = split_weights(design, theta, k)
     label_sums(design.nodes, labels, weight, node_block)

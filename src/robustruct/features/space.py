@@ -31,11 +31,37 @@ class Design:
     edges: FeatureMatrix
     """(R, d_e) the different rows of edge features, at least one; the last column is 1."""
     table_of: np.ndarray
-    """(N,) intp, the table of the edge from each node to its parent; 0, unused, at roots."""
+    """(slots,) intp, the table of each edge of the batch; 0, unused, where a slot holds none."""
     table_row: np.ndarray
     """(T,) intp, the row of ``edges`` that scores each table."""
     table_turned: np.ndarray
     """(T,) bool, True where the edges of the table were listed as (parent, child)."""
+    type_of: np.ndarray
+    """(N,) intp, the type of each node among the space's ``types``; 0 where it has none."""
+
+    @classmethod
+    def build(
+        cls,
+        batch: Batch,
+        nodes: FeatureMatrix,
+        edges: FeatureMatrix,
+        row_of: np.ndarray,
+        type_of: np.ndarray,
+    ) -> Design:
+        """Find the edges that can share a table: those with equal rows and equal orientation.
+
+        ``row_of`` (M,) names the row of ``edges`` that belongs to each of the user's edges.
+        """
+        inner = np.flatnonzero(batch.edge_of >= 0)
+        wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
+        used = np.zeros(2 * edges.shape[0], np.bool_)
+        used[wanted] = True
+        if len(inner) == 0:
+            used[0] = True
+        table_of = np.zeros(batch.n_slots, np.intp)
+        table_of[inner] = (np.cumsum(used) - 1)[wanted]
+        tables = np.flatnonzero(used)
+        return cls(batch, nodes, edges, table_of, tables // 2, tables % 2 == 1, type_of)
 
     @property
     def n_node_features(self) -> int:
@@ -52,9 +78,9 @@ class Design:
     def take(self, samples: np.ndarray) -> Design:
         """The given samples as a design of their own, with the tables and rows that they use."""
         batch, nodes = self.batch.take(samples), self.batch.nodes_of(samples)
-        inner = batch.parent >= 0
-        table_of = np.zeros(batch.n_nodes, np.intp)
-        tables, table_of[inner] = np.unique(self.table_of[nodes[inner]], return_inverse=True)
+        inner, slots = batch.parent >= 0, self.batch.slots_of(samples)
+        table_of = np.zeros(batch.n_slots, np.intp)
+        tables, table_of[inner] = np.unique(self.table_of[slots[inner]], return_inverse=True)
         if len(tables) == 0:
             tables = np.zeros(1, np.intp)
         edges, table_row = np.unique(self.table_row[tables], return_inverse=True)
@@ -65,6 +91,7 @@ class Design:
             table_of,
             table_row,
             self.table_turned[tables],
+            self.type_of[nodes],
         )
 
 
@@ -90,6 +117,8 @@ class FeatureSpace:
     node_columns: Columns
     edge_columns: Columns | None
     bias: bool
+    types: tuple[str | int, ...] = ()
+    """Types of nodes; none where samples do not tell any."""
 
     @classmethod
     def fit(cls, samples: Any, *, bias: bool = True) -> tuple[FeatureSpace, Design]:
@@ -99,8 +128,11 @@ class FeatureSpace:
         edge_columns, edge_rows = None, None
         if edge_blocks is not None:
             edge_columns, edge_rows = fit_columns(edge_blocks, np.arange(batch.n_edges), True)
-        space = cls(node_columns, edge_columns, bias)
-        return space, _design(batch, nodes, edge_rows, space.n_edge_features)
+        types = _node_types(samples, batch)
+        known = () if types is None else tuple(sorted(set(types), key=lambda t: (str(type(t)), t)))
+        space = cls(node_columns, edge_columns, bias, known)
+        type_of = space._type_codes(types, batch)
+        return space, _design(batch, nodes, edge_rows, space.n_edge_features, type_of)
 
     def encode(self, samples: Any) -> Design:
         """Encode other samples. Attributes that training did not see are ignored."""
@@ -120,7 +152,27 @@ class FeatureSpace:
                 f"sample {sample} has no edge features, but the model was trained with them; pass "
                 "Graph(node_features, edges, edge_features)."
             )
-        return _design(batch, nodes, edge_rows, self.n_edge_features)
+        type_of = self._type_codes(_node_types(samples, batch), batch)
+        return _design(batch, nodes, edge_rows, self.n_edge_features, type_of)
+
+    def _type_codes(self, types: list[str | int] | None, batch: Batch) -> np.ndarray:
+        """(N,) in the order of the batch."""
+        if types is None and not self.types:
+            return np.zeros(batch.n_nodes, np.intp)
+        if types is None or not self.types:
+            has = "has no" if types is None else "has"
+            raise InvalidInputError(
+                f"X {has} node_types, unlike the samples of training; give them to all or to none."
+            )
+        place = {kind: t for t, kind in enumerate(self.types)}
+        unknown = sorted({str(kind) for kind in types if kind not in place})
+        if unknown:
+            raise InvalidInputError(
+                f"node_types holds {unknown[0]!r}, which training has not seen; it knows "
+                f"{', '.join(map(repr, self.types))}."
+            )
+        codes = np.array([place[kind] for kind in types], np.intp)
+        return np.ascontiguousarray(batch.from_user(codes))
 
     @property
     def n_node_features(self) -> int:
@@ -143,6 +195,7 @@ class FeatureSpace:
         """All there is to know, in types that JSON can write."""
         return {
             "bias": self.bias,
+            "types": list(self.types),
             "nodes": self.node_columns.state(),
             "edges": None if self.edge_columns is None else self.edge_columns.state(),
         }
@@ -151,7 +204,8 @@ class FeatureSpace:
     def from_state(cls, state: dict[str, Any]) -> FeatureSpace:
         """The space whose ``state()`` this is."""
         edges = None if state["edges"] is None else columns_from_state(state["edges"])
-        return cls(columns_from_state(state["nodes"]), edges, bool(state["bias"]))
+        nodes, types = columns_from_state(state["nodes"]), tuple(state.get("types", ()))
+        return cls(nodes, edges, bool(state["bias"]), types)
 
 
 def _taken_apart(samples: Any) -> tuple[Batch, Blocks, Blocks | None]:
@@ -188,15 +242,7 @@ def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
     n = rows.shape[0]
     if n == 0:
         raise InvalidInputError("X is empty; give at least one sample.")
-    none = np.full(n, -1, np.intp)
-    batch = Batch(
-        np.arange(n + 1, dtype=np.intp),
-        np.zeros(n + 1, np.intp),
-        none,
-        np.arange(n, dtype=np.intp),
-        none.copy(),
-        np.zeros(n, np.bool_),
-    )
+    batch = Batch.of_single_nodes(n)
     return batch, Blocks([rows], batch.node_offsets, "node"), None
 
 
@@ -235,10 +281,29 @@ def _edge_blocks(samples: list[Any], batch: Batch) -> Blocks | None:
     return Blocks([[] if part is None else part for part in parts], batch.edge_offsets, "edge")
 
 
+def _node_types(samples: Any, batch: Batch) -> list[str | int] | None:
+    """The types of all nodes in the user's order, or None where no sample tells any."""
+    given = [getattr(sample, "node_types", None) for sample in samples]
+    having = [s for s, types in enumerate(given) if types is not None]
+    if not having:
+        return None
+    for s, types in enumerate(given):
+        if types is None:
+            raise InvalidInputError(
+                f"sample {s} has no node_types, but sample {having[0]} has; give them to all "
+                "samples or to none."
+            )
+    return [kind for types in given for kind in types or ()]
+
+
 def _design(
-    batch: Batch, nodes: FeatureMatrix, edge_rows: FeatureMatrix | None, n_edge_features: int
+    batch: Batch,
+    nodes: FeatureMatrix,
+    edge_rows: FeatureMatrix | None,
+    n_edge_features: int,
+    type_of: np.ndarray,
 ) -> Design:
-    """Find the edges that can share a table: those with equal features and equal orientation."""
+    """The design of a batch, with equal rows of edge features kept once."""
     if edge_rows is None or batch.n_edges == 0:
         constant = np.zeros((1, n_edge_features))
         constant[0, -1] = 1.0
@@ -246,13 +311,4 @@ def _design(
         row_of = np.zeros(batch.n_edges, np.intp)
     else:
         edges, row_of = distinct_rows(edge_rows)
-    inner = np.flatnonzero(batch.edge_of >= 0)
-    wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
-    used = np.zeros(2 * edges.shape[0], np.bool_)
-    used[wanted] = True
-    if len(inner) == 0:
-        used[0] = True
-    table_of = np.zeros(batch.n_nodes, np.intp)
-    table_of[inner] = (np.cumsum(used) - 1)[wanted]
-    tables = np.flatnonzero(used)
-    return Design(batch, nodes, edges, table_of, tables // 2, tables % 2 == 1)
+    return Design.build(batch, nodes, edges, row_of, type_of)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.graphs import Batch
-from robustruct.kernels.pairs import dense_pairs, repair_pairs, sparse_pairs, truth_pairs
+from robustruct.kernels.pairs import (
+    dense_pairs,
+    pair_sums,
+    repair_pairs,
+    sparse_pairs,
+    truth_pairs,
+)
 
 
 class Blocks:
@@ -59,3 +65,7 @@ class Blocks:
         q = np.zeros((self.batch.n_nodes, k, k))
         dense_pairs(self.batch.parent, self.pair, self.mass, self.count, q)
         return q
+
+    def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
+        """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
+        pair_sums(self.batch.parent, table_of, share, self.pair, self.mass, self.count, out)

@@ -20,7 +20,7 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.node_game import CostForm
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.kernels.dual_decomposition import (
     descend,
     message_sizes,
@@ -59,6 +59,9 @@ class DualDecomposition(GameSolver):
                 )
         if self.max_iter < 1 or self.check_every < 1 or not self.sharpness > 0:
             raise InvalidInputError("max_iter, check_every and sharpness must be positive.")
+
+    def refusal(self, game: Game) -> str | None:
+        return refuse_cycles(game)
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

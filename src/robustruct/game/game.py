@@ -15,7 +15,15 @@ from enum import Enum
 
 import numpy as np
 
-from robustruct.kernels.game_bounds import game_lower, game_upper, make_feasible, sum_largest
+from robustruct.inference import best_labelling, over_kinds
+from robustruct.kernels.game_bounds import (
+    add_chords,
+    augmented_unary,
+    game_lower,
+    game_upper,
+    make_feasible,
+    sum_largest,
+)
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -26,7 +34,7 @@ class Status(Enum):
     CONVERGED = "The duality gap is within the tolerance."
     MAX_ITER = (
         "The iterations ran out before the gap closed; raise max_iter, loosen tol, or use "
-        "solver='interior_point'."
+        "solver='auto'."
     )
     STALLED = (
         "Rounding stopped progress before the gap closed; the bounds are still valid. Loosen tol, "
@@ -54,8 +62,9 @@ class Game:
         s, b = self.scores, self.scores.batch
         largest = np.empty(b.n_samples)
         sum_largest(
-            b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.cost, self.weight, largest
-        )
+            b.node_offsets, b.chord_offsets, b.parent, s.unary, s.tables, s.table_of, self.cost,
+            self.weight, largest,
+        )  # fmt: skip
         return 1e-14 * largest
 
     def allowed_gap(self, tol: float) -> np.ndarray:
@@ -72,51 +81,65 @@ class Play:
     r: np.ndarray
     """(N, k) the adversary's node marginals."""
     q: np.ndarray
-    """(N, k, k) its edge marginals [child, parent]; zero at roots."""
+    """(slots, k, k) its edge marginals [child, parent]; zero where a slot holds no edge."""
     n_iter: np.ndarray
     """(S,) iterations spent on each game."""
     exhausted: np.ndarray
     """(S,) bool, True where the iterations ran out."""
     solver: str
+    relaxed_bounds: tuple[np.ndarray, np.ndarray] | None = None
+    """(S,) lower and upper bounds if q belongs to the relaxed game: they hold for that game."""
 
     @classmethod
     def empty(cls, game: Game, solver: str) -> Play:
         """Room for the strategies of a solver that writes them in place."""
         n, k = game.scores.unary.shape
-        n_samples = game.scores.batch.n_samples
+        n_samples, n_slots = game.scores.batch.n_samples, game.scores.batch.n_slots
         return cls(
-            np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, k, k)),
+            np.zeros((n, k)), np.zeros((n, k)), np.zeros((n_slots, k, k)),
             np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), solver,
         )  # fmt: skip
 
     def repair(self, game: Game, n_jobs: int | None = -1) -> None:
-        """Make p, r and q feasible in place; a point that is already feasible does not move."""
+        """Make p, r and q feasible in place; a point that is already feasible does not move.
+
+        With cycles, only p: which edge marginals are feasible is not known from edges alone, so a
+        solver must return r and q of a distribution over labellings.
+        """
+        if self.relaxed_bounds is not None:
+            return
         s, b = game.scores, game.scores.batch
-        over_samples(
-            lambda first, last: make_feasible(
-                first,
-                last,
-                b.node_offsets,
-                b.parent,
-                s.unary,
-                s.tables,
-                s.table_of,
-                self.p,
-                self.r,
-                self.q,
-            ),
-            b.node_offsets,
-            n_jobs,
-        )
+
+        def forests(first: int, last: int) -> None:
+            make_feasible(
+                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.p,
+                self.r, self.q,
+            )  # fmt: skip
+
+        def cliques(first: int, last: int) -> None:
+            nodes = slice(b.node_offsets[first], b.node_offsets[last])
+            p = np.where(self.p[nodes] > 0, self.p[nodes], 0.0)
+            total = p.sum(axis=1, keepdims=True)
+            self.p[nodes] = np.divide(
+                p, total, out=np.full_like(p, 1 / p.shape[1]), where=total > 0
+            )
+
+        over_samples(over_kinds(b, forests, cliques), b.node_offsets, n_jobs)
 
     def bounds(self, game: Game, n_jobs: int | None = -1) -> tuple[np.ndarray, np.ndarray]:
         """(S,) lower and (S,) upper bound on the value, valid because p and q are feasible."""
+        if self.relaxed_bounds is not None:
+            return self.relaxed_bounds
         return lower_bounds(game, self.r, self.q, n_jobs), upper_bounds(game, self.p, n_jobs)
 
 
 def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """(S,) the most an adversary can make of each predictor p."""
     s, b = game.scores, game.scores.batch
+    if b.n_chords:
+        augmented = np.empty_like(s.unary)
+        augmented_unary(0, b.n_nodes, s.unary, game.cost, game.weight, p, augmented)
+        return best_labelling(s.with_unary(augmented), n_jobs)[1]
     upper = np.empty(b.n_samples)
     over_samples(
         lambda first, last: game_upper(
@@ -141,4 +164,5 @@ def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = 
         b.node_offsets,
         n_jobs,
     )  # fmt: skip
+    add_chords(b.n_nodes, b.chord_offsets, s.tables, s.table_of, q, lower)
     return lower

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from robustruct.game.game import Game, Play
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.kernels.interior_point import interior_point
 from robustruct.parallel import over_samples
 
@@ -24,6 +24,9 @@ class InteriorPoint(GameSolver):
     max_iter: int = 100
 
     name: ClassVar[str] = "interior_point"
+
+    def refusal(self, game: Game) -> str | None:
+        return refuse_cycles(game)
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

@@ -1,8 +1,12 @@
 """The game as one sparse linear program per sample, solved by HiGHS: slow, exact, the reference.
 
-Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + b_i·r_i + w_i v_i ]   subject to
-                                 Q_i has margins r_i and r_parent(i), Σ r_root = 1, v_i ≤ (L r_i)_a
+Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + w_i v_i ]   subject to
+                                 Q_i agrees with the bucket of its parent, and with r_i,
+                                 Σ Q_root = 1, v_i ≤ (L r_i)_a
 Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
+
+Q_i are the marginals of the cliques of the junction tree (graphs/buckets.py), on a forest those of
+the edges; a consistent set of them is a distribution over labellings.
 
 Scores enter as regrets against the best labelling. A labelling worse by more than the whole range
 of the cost is never played, so what is left has the size of the costs, however large the scores.
@@ -19,12 +23,14 @@ import scipy.sparse as sp
 
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
-from robustruct.kernels.regret import regrets
+from robustruct.inference import junction_trees
+from robustruct.kernels.buckets import JunctionTrees
+from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProgram(GameSolver):
-    """HiGHS on the local polytope. Ignores warm starts; takes one thread."""
+    """HiGHS on the clique marginals. Ignores warm starts; takes one thread."""
 
     method: str = "choose"
     """"simplex", "ipm" (interior point, then crossover) or "choose"."""
@@ -37,17 +43,13 @@ class LinearProgram(GameSolver):
     ) -> Play:
         batch = game.scores.batch
         play = Play.empty(game, self.name)
-        scores = game.scores
-        node, edge, top = np.empty_like(play.r), np.empty_like(play.q), np.empty(batch.n_samples)
-        regrets(
-            0, batch.n_samples, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-            scores.table_of, node, edge, top,
-        )  # fmt: skip
+        graph = junction_trees(game.scores)
+        worst = -game.allowed_gap(1.0)
         for s in range(batch.n_samples):
-            self._play_one(game, s, node, edge, play)
+            self._play_one(game, s, graph, worst[s], play)
         return play
 
-    def _play_one(self, game: Game, s: int, node: np.ndarray, edge: np.ndarray, play: Play) -> None:
+    def _play_one(self, game: Game, s: int, graph: JunctionTrees, worst: float, play: Play) -> None:
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
@@ -56,8 +58,8 @@ class LinearProgram(GameSolver):
         highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
         highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
         lo, hi = game.scores.batch.node_offsets[s : s + 2]
-        worst = -game.allowed_gap(1.0)[s]
-        highs.passModel(_program(game, lo, hi, node[lo:hi], edge[lo:hi], worst))
+        cliques = _Cliques(game, lo, hi, graph)
+        highs.passModel(_program(game, lo, hi, cliques, worst))
         highs.run()
         info, solution = highs.getInfo(), highs.getSolution()
         play.n_iter[s] = max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0)
@@ -66,33 +68,49 @@ class LinearProgram(GameSolver):
             highspy.HighsModelStatus.kIterationLimit,
         )
         n, k = hi - lo, game.scores.n_labels
-        inner = np.flatnonzero(game.scores.batch.parent[lo:hi] >= 0)
-        x, dual = np.asarray(solution.col_value), np.asarray(solution.row_dual)
-        if len(x):
-            play.r[lo:hi] = x[: n * k].reshape(n, k)
-            play.q[lo + inner] = x[n * k : n * k + len(inner) * k * k].reshape(-1, k, k)
+        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        tables = x[: cliques.n_entries] if len(x) else np.zeros(cliques.n_entries)
+        consistent_marginals(
+            lo, hi, graph, k, cliques.start, cliques.place, cliques.regret, tables, play.r, play.q
+        )
         if len(dual):
             # Where the weight is zero the multipliers are too; the caller makes that row uniform.
             play.p[lo:hi] = np.maximum(-dual[: n * k], 0.0).reshape(n, k)
 
 
-def _program(
-    game: Game, lo: int, hi: int, node: np.ndarray, edge: np.ndarray, worst: float
-) -> highspy.HighsLp:
-    """Columns: r (n k), Q of inner nodes (m k k), v (n). Rows: costs, margins, roots."""
-    n, k = node.shape
-    parent = game.scores.batch.parent[lo:hi]
-    inner, roots = np.flatnonzero(parent >= 0), np.flatnonzero(parent < 0)
-    m = len(inner)
-    label = np.arange(k)
-    r = np.arange(n * k).reshape(n, k)
-    q = n * k + np.arange(m * k * k).reshape(m, k, k)
-    v = n * k + m * k * k + np.arange(n)
+class _Cliques:
+    """Buckets of one sample: where their tables are, and what their entries lose."""
+
+    def __init__(self, game: Game, lo: int, hi: int, graph: JunctionTrees) -> None:
+        scores, k = game.scores, game.scores.n_labels
+        sizes = game.scores.batch.buckets.sizes[lo:hi]
+        self.n_entries = int((k ** (sizes + 1)).sum())
+        self.start, self.place = (np.empty(hi - lo + 1, np.intp) for _ in range(2))
+        self.regret, self.total = np.empty(self.n_entries), np.empty(self.n_entries)
+        clique_regrets(
+            lo, hi, graph, scores.unary, scores.tables, self.start, self.place, self.regret,
+            self.total,
+        )  # fmt: skip
+        above = game.scores.batch.buckets.offsets[lo:hi][sizes > 0]
+        parents = game.scores.batch.buckets.members[above] - lo
+        room = (hi - lo) * k + 2 * self.n_entries + int((k ** (sizes[parents] + 1)).sum())
+        self.rows, self.columns = np.empty(room, np.intp), np.empty(room, np.intp)
+        self.values = np.empty(room)
+        used = clique_rows(
+            lo, hi, graph, k, self.start, self.place, self.rows, self.columns, self.values
+        )
+        assert used == room
+        self.roots = self.start[:-1][sizes == 0]
+        """Rows, among those of message entries, that hold the total of a bucket."""
+
+
+def _program(game: Game, lo: int, hi: int, cliques: _Cliques, worst: float) -> highspy.HighsLp:
+    """Columns: tables, r (n k), v (n). Rows: costs (n k), then those of the cliques."""
+    n, k, n_entries = hi - lo, game.scores.n_labels, cliques.n_entries
+    r = n_entries + np.arange(n * k).reshape(n, k)
+    v = n_entries + n * k + np.arange(n)
     cost_row = np.arange(n * k).reshape(n, k)
-    child_row = n * k + np.arange(m * k).reshape(m, k)
-    parent_row = child_row + m * k
-    root_row = n * k + 2 * m * k + np.arange(len(roots))
-    shape = (n * k + 2 * m * k + len(roots), n * k + m * k * k + n)
+    shape = (2 * n * k + int(cliques.start[-1]), n_entries + n * k + n)
 
     # Costs in [0, 1] and gains in units of the largest weight: HiGHS has absolute tolerances.
     size = np.ptp(game.cost)
@@ -101,23 +119,15 @@ def _program(
     blocks = [
         (cost_row, v[:, None], 1.0),
         (cost_row[:, :, None], r[:, None, :], -cost),
-        (child_row[:, :, None], q, 1.0),
-        (child_row, r[inner], -1.0),
-        (parent_row[:, None, :], q, 1.0),
-        (parent_row, r[parent[inner] - lo], -1.0),
-        (root_row[:, None], r[np.ix_(roots, label)], 1.0),
+        (n * k + cliques.rows, cliques.columns, cliques.values),
     ]
     flat = [[part.ravel() for part in np.broadcast_arrays(*block)] for block in blocks]
     rows, columns, values = (np.concatenate(part) for part in zip(*flat, strict=True))
     matrix = sp.csc_array((values, (rows, columns)), shape=shape)
     matrix.eliminate_zeros()
 
-    above = parent[inner] - lo
-    pair = edge[inner] + node[above][:, None, :]
-    at_root = np.where(parent[:, None] < 0, node, 0.0)
-    gain = np.concatenate([at_root.ravel(), edge[inner].ravel(), game.weight[lo:hi] * size])
-    total = np.concatenate([node.ravel(), pair.ravel(), np.zeros(n)])
-    never = total < worst
+    gain = np.concatenate([cliques.regret, np.zeros(n * k), game.weight[lo:hi] * size])
+    never = np.concatenate([cliques.total < worst, np.zeros(n * k + n, bool)])
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = shape
     program.sense_ = highspy.ObjSense.kMinimize
@@ -125,7 +135,7 @@ def _program(
     program.col_lower_ = np.concatenate([np.zeros(shape[1] - n), np.full(n, -np.inf)])
     program.col_upper_ = np.where(never, 0.0, np.inf)
     target = np.zeros(shape[0])
-    target[root_row] = 1.0
+    target[2 * n * k + cliques.roots] = 1.0
     program.row_lower_ = np.where(np.arange(shape[0]) < n * k, -np.inf, target)
     program.row_upper_ = target
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise

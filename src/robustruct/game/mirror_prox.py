@@ -13,7 +13,7 @@ import numpy as np
 
 from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.inference import best_labelling
 from robustruct.kernels.mirror_prox import mirror_prox
 from robustruct.parallel import over_samples
@@ -27,6 +27,9 @@ class MirrorProx(GameSolver):
     check_every: int = 10
     """Iterations between computations of the gap, growing with their number."""
     name: ClassVar[str] = "mirror_prox"
+
+    def refusal(self, game: Game) -> str | None:
+        return refuse_cycles(game)
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

@@ -11,10 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.solver import GameSolver
-from robustruct.inference import best_labelling
+from robustruct.inference import best_labelling, junction_trees
+from robustruct.kernels.atoms import atom_visits
 from robustruct.kernels.pairwise import pairwise_visits
 from robustruct.kernels.predictor import move_centres
 
@@ -68,11 +70,15 @@ class _Ascent:
         self.cost_t = np.ascontiguousarray(game.cost.T)
         self.theta_node = scores.unary.copy()
         self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()
-        if start is None:
+        self.p0 = np.full((n, k), 1.0 / k) if start is None else start.p.copy()
+        self.q: Blocks | Atoms
+        if batch.n_chords:  # which labellings make up the marginals of a start is not known
+            junction_trees(scores)
+            self.q = Atoms(batch, best_labelling(scores, 1)[0], k)
+        elif start is None:
             self.q = Blocks.at(batch, best_labelling(scores, 1)[0], k)
-            self.p0 = np.full((n, k), 1.0 / k)
         else:
-            self.q, self.p0 = Blocks.of(batch, start.r, start.q), start.p.copy()
+            self.q = Blocks.of(batch, start.r, start.q)
         self.gap, self.given = np.zeros(batch.n_samples), np.zeros(batch.n_samples)
         self._fixed = (
             np.arange(n + 1, dtype=np.intp), np.arange(n, dtype=np.int32), np.ones(n),
@@ -88,13 +94,22 @@ class _Ascent:
         scores, batch, game = self.game.scores, self.game.scores.batch, self.game
         x1, x2, x3, f1, f2, f3, rows, turns, kinds, mask, pair_mask = self._fixed
         starts, empty = self._no_gram
-        q = self.q
-        pairwise_visits(
-            active, batch.node_offsets, batch.parent, x1, x2, x3, self.theta_node, f1, f2, f3,
-            self.theta_edge, scores.table_of, rows, turns, kinds, mask, pair_mask, game.cost,
-            game.weight, np.zeros(batch.n_samples), self.inv_mu, inner, self.p0, q.r, q.pair,
-            q.mass, q.count, *self._change, starts, starts, empty, empty, self.gap, self.given,
-        )  # fmt: skip
+        q, rates = self.q, np.zeros(batch.n_samples)
+        if isinstance(q, Atoms):
+            atom_visits(
+                active, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
+                batch.buckets.arrays, (x1, x2, x3, f1, f2, f3), self.theta_node, self.theta_edge,
+                (scores.table_of, rows, turns), (kinds, mask, pair_mask), game.cost, game.weight,
+                rates, self.inv_mu, inner, self.p0, q.r, *q.lists, *self._change, self.gap,
+                self.given,
+            )  # fmt: skip
+        else:
+            pairwise_visits(
+                active, batch.node_offsets, batch.parent, x1, x2, x3, self.theta_node, f1, f2, f3,
+                self.theta_edge, scores.table_of, rows, turns, kinds, mask, pair_mask, game.cost,
+                game.weight, rates, self.inv_mu, inner, self.p0, q.r, q.pair, q.mass, q.count,
+                *self._change, starts, starts, empty, empty, self.gap, self.given,
+            )  # fmt: skip
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
             move_centres(lo, hi, self.p0, q.r, self.cost_t, self.inv_mu)
@@ -112,4 +127,5 @@ class _Ascent:
             if new_upper[s] < upper[s]:
                 upper[s], best.p[span] = new_upper[s], self.p0[span]
             if new_lower[s] > lower[s]:
-                lower[s], best.r[span], best.q[span] = new_lower[s], r[span], q[span]
+                slots = batch.slots_of(np.array([s]))
+                lower[s], best.r[span], best.q[slots] = new_lower[s], r[span], q[slots]

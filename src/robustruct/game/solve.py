@@ -13,7 +13,7 @@ from robustruct.game.game import Game, Play, Status
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
-from robustruct.kernels.max_product import max_product
+from robustruct.inference import best_labelling
 from robustruct.scores import Scores
 
 
@@ -38,6 +38,9 @@ class GameSolution:
     n_iter: int
     solver: str
     """Name of the solver that ran."""
+    relaxed: bool = False
+    """True for ``solver="relaxed"``: the bounds are those of the relaxed game, whose value is at
+    least that of the exact one; ``upper`` holds for both."""
 
     @property
     def gap(self) -> float:
@@ -62,7 +65,7 @@ def solve_game(
     unary : array-like of shape (n, k)
         Score of each label of each node; -inf forbids a label.
     edges : array-like of shape (m, 2)
-        Pairs of nodes; they must form a forest.
+        Pairs of nodes. With cycles, time and memory grow as k^(treewidth + 1).
     pairwise : array-like of shape (m, k, k)
         Score of [label of edges[e, 0], label of edges[e, 1]]; -inf forbids a pair.
     cost : array-like of shape (k, k)
@@ -71,7 +74,10 @@ def solve_game(
         Weight of each node's cost; 1 by default.
     solver : str or GameSolver
         "auto", "interior_point", "pairwise", "dual_decomposition", "mirror_prox" or
-        "linear_program", or a solver object with its own options.
+        "linear_program", or a solver object with its own options. On graphs with cycles "auto",
+        "pairwise" and "linear_program", and "relaxed" where these would take too much memory: it
+        lets the adversary play edge marginals that agree on every node but need not belong to one
+        distribution.
     tol : float
         Gap at which to stop, relative to the range of the cost: (max - min of ``cost``) times the
         sum of the node weights.
@@ -154,6 +160,7 @@ def solutions(game: Game, play: Play, tol: float, n_jobs: int | None = -1) -> li
                 status=status,
                 n_iter=int(play.n_iter[s]),
                 solver=play.solver,
+                relaxed=play.relaxed_bounds is not None,
             )
         )
     return solutions
@@ -169,14 +176,11 @@ def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
             "warm_start comes from a game of another shape; pass the solution of a game with the "
             "same nodes, edges and labels."
         )
-    q = np.zeros((batch.n_nodes, k, k))
-    q[batch.child_of_edge] = edges
-    turned = batch.flipped
-    q[turned] = q[turned].transpose(0, 2, 1)
     n_samples = batch.n_samples
     return Play(
-        p.copy(), r.copy(), q, np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), "warm start"
-    )
+        p.copy(), r.copy(), batch.edges_from_user(edges), np.zeros(n_samples, np.intp),
+        np.zeros(n_samples, bool), "warm start",
+    )  # fmt: skip
 
 
 def _checked_game(
@@ -241,11 +245,9 @@ def _check_some_labelling_is_allowed(scores: Scores) -> None:
     if np.isfinite(scores.unary).all() and np.isfinite(scores.tables).all():
         return
     b = scores.batch
-    value, labels = np.empty(b.n_samples), np.empty(b.n_nodes, np.intp)
-    max_product(
-        0, b.n_samples, b.node_offsets, b.parent, scores.unary, scores.tables, scores.table_of,
-        np.empty_like(scores.unary), labels, value,
-    )  # fmt: skip
+    if b.n_chords and not b.buckets.fit(scores.n_labels).all():
+        return  # only a relaxed solver can take it, and that one reports a lower bound of -inf
+    value = best_labelling(scores)[1]
     if (value == -np.inf).any():
         raise InvalidInputError(
             f"game {int(value.argmin())}: every labelling is forbidden by scores of -inf; allow at "

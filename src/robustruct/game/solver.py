@@ -8,6 +8,13 @@ from typing import ClassVar
 from robustruct.game.game import Game, Play
 
 
+def refuse_cycles(game: Game) -> str | None:
+    """The refusal of a solver that walks up and down trees."""
+    if game.scores.batch.n_chords == 0:
+        return None
+    return "it solves games on forests, and this graph has cycles; use solver='auto'"
+
+
 class GameSolver(ABC):
     """An algorithm for the inner problem. Options are fields of the solver, the game is data."""
 

@@ -10,6 +10,7 @@ from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
 from robustruct.game.mirror_prox import MirrorProx
 from robustruct.game.pairwise import Pairwise
+from robustruct.game.relaxed import Relaxed
 from robustruct.game.solver import GameSolver
 
 _CLASSES: list[type[GameSolver]] = [
@@ -20,6 +21,7 @@ _CLASSES: list[type[GameSolver]] = [
     DualDecomposition,
     MirrorProx,
     LinearProgram,
+    Relaxed,
 ]
 
 SOLVERS: dict[str, type[GameSolver]] = {solver.name: solver for solver in _CLASSES}

@@ -2,5 +2,14 @@
 
 from robustruct.graphs.batch import Batch
 from robustruct.graphs.graph import Graph, chain_edges, checked_edges, n_rows
+from robustruct.graphs.triangulation import structure_name, treewidth
 
-__all__ = ["Batch", "Graph", "chain_edges", "checked_edges", "n_rows"]
+__all__ = [
+    "Batch",
+    "Graph",
+    "chain_edges",
+    "checked_edges",
+    "n_rows",
+    "structure_name",
+    "treewidth",
+]

@@ -3,6 +3,12 @@
 Nodes are renumbered so that children come before their parents and the nodes of a sample stay
 together. Going up a tree is then a loop forwards, going down a loop backwards; a chain keeps its
 order. ``node_of`` and ``edge_of`` lead back to the order in which the user listed things.
+
+Edges live in slots. Slot i < N is the edge from node i to its parent, if it has one. A sample with
+cycles is numbered in an order of elimination instead; a node's edge to the first of its later
+neighbours takes the node's own slot, and those to the others, its chords, follow behind slot N, in
+the order of their children. Whatever goes over all slots treats both alike, and a batch of forests
+has no slot more than it has nodes.
 """
 
 from __future__ import annotations
@@ -13,71 +19,93 @@ from functools import cached_property
 
 import numpy as np
 
-from robustruct.errors import IncompatibleError
+from robustruct.graphs.buckets import Buckets
+from robustruct.graphs.triangulation import elimination
 from robustruct.kernels.forests import root_forest
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Structure of S samples with N nodes and M edges in all."""
+    """Structure of S samples with N nodes, M edges and C chords in all."""
 
     node_offsets: np.ndarray
     """(S+1,) sample s owns nodes node_offsets[s] .. node_offsets[s+1]-1, here and in user order."""
     edge_offsets: np.ndarray
     """(S+1,) the same for edges, in user order."""
+    chord_offsets: np.ndarray
+    """(S+1,) sample s owns slots N + chord_offsets[s] .. N + chord_offsets[s+1]-1 too."""
+    child: np.ndarray
+    """(N+C,) flat index of the node an edge belongs to; slot i < N is that of node i."""
     parent: np.ndarray
-    """(N,) flat index of the parent, larger than the node's own; -1 at roots."""
+    """(N+C,) flat index of its other end, larger than the child's; -1 where there is no edge."""
     node_of: np.ndarray
     """(N,) the user's flat node index at each position."""
     edge_of: np.ndarray
-    """(N,) the user's flat edge index of the edge to the parent; -1 at roots."""
+    """(N+C,) the user's flat edge index of the edge; -1 where there is none."""
     flipped: np.ndarray
-    """(N,) bool, True where that edge was listed as (parent, child) rather than (child, parent)."""
+    """(N+C,) bool, True where the edge was listed as (parent, child), not as (child, parent)."""
 
     @classmethod
     def build(cls, structures: Iterable[tuple[int, np.ndarray | None]]) -> Batch:
-        """Root each structure, given as (n_nodes, edges); ``None`` for edges means a chain.
+        """Put each structure in order, given as (n_nodes, edges); ``None`` for edges is a chain.
 
         Samples with the same structure share the work.
         """
-        known: dict[object, tuple[np.ndarray, ...]] = {}
-        rooted, sizes, edge_counts = [], [], []
-        for sample, (n_nodes, edges) in enumerate(structures):
+        known: dict[object, _Rooted] = {}
+        rooted = []
+        for n_nodes, edges in structures:
             key = n_nodes if edges is None else (n_nodes, edges.tobytes())
             if key not in known:
-                known[key] = _rooted(sample, n_nodes, edges)
+                known[key] = _Rooted.of(n_nodes, edges)
             rooted.append(known[key])
-            sizes.append(n_nodes)
-            edge_counts.append(n_nodes - 1 if edges is None else len(edges))
-        node_offsets = _offsets(sizes)
-        edge_offsets = _offsets(edge_counts)
-        order, parent, edge_of, flipped = (
-            np.concatenate(part) for part in zip(*rooted, strict=True)
+        sizes = np.array([len(one.order) for one in rooted])
+        chords = np.array([len(one.parent) for one in rooted]) - sizes
+        node_offsets, chord_offsets = _offsets(sizes), _offsets(chords)
+        edge_offsets = _offsets(np.array([one.n_edges for one in rooted]))
+        first_node = np.concatenate(
+            [np.repeat(node_offsets[:-1], sizes), np.repeat(node_offsets[:-1], chords)]
         )
-        first_node = np.repeat(node_offsets[:-1], sizes)
-        first_edge = np.repeat(edge_offsets[:-1], sizes)
+        first_edge = np.concatenate(
+            [np.repeat(edge_offsets[:-1], sizes), np.repeat(edge_offsets[:-1], chords)]
+        )
+
+        def slots(name: str) -> np.ndarray:
+            parts = [getattr(one, name) for one in rooted]
+            if not chord_offsets[-1]:
+                return np.concatenate(parts)
+            own = [part[:n] for part, n in zip(parts, sizes, strict=True)]
+            return np.concatenate(own + [p[n:] for p, n in zip(parts, sizes, strict=True)])
+
+        parent, edge_of = slots("parent"), slots("edge_of")
         return cls(
             node_offsets,
             edge_offsets,
+            chord_offsets,
+            slots("child") + first_node,
             np.where(parent < 0, -1, parent + first_node),
-            order + first_node,
+            np.concatenate([one.order for one in rooted]) + first_node[: node_offsets[-1]],
             np.where(edge_of < 0, -1, edge_of + first_edge),
-            flipped,
+            slots("flipped"),
+        )
+
+    @classmethod
+    def of_single_nodes(cls, n_samples: int) -> Batch:
+        """Samples of one node each."""
+        nodes, none = np.arange(n_samples, dtype=np.intp), np.full(n_samples, -1, np.intp)
+        return cls(
+            np.arange(n_samples + 1, dtype=np.intp),
+            np.zeros(n_samples + 1, np.intp),
+            np.zeros(n_samples + 1, np.intp),
+            nodes,
+            none,
+            nodes.copy(),
+            none.copy(),
+            np.zeros(n_samples, np.bool_),
         )
 
     def part(self, first: int, last: int) -> Batch:
         """Samples first .. last-1 as a batch of their own."""
-        node, edge = self.node_offsets[first], self.edge_offsets[first]
-        span = slice(node, self.node_offsets[last])
-        parent, edge_of = self.parent[span], self.edge_of[span]
-        return Batch(
-            self.node_offsets[first : last + 1] - node,
-            self.edge_offsets[first : last + 1] - edge,
-            np.where(parent < 0, -1, parent - node),
-            self.node_of[span] - node,
-            np.where(edge_of < 0, -1, edge_of - edge),
-            self.flipped[span].copy(),
-        )
+        return self.take(np.arange(first, last))
 
     def nodes_of(self, samples: np.ndarray) -> np.ndarray:
         """Positions of all nodes of the given samples, one sample after the other."""
@@ -85,22 +113,39 @@ class Batch:
         before = np.cumsum(sizes) - sizes
         return np.repeat(self.node_offsets[samples] - before, sizes) + np.arange(sizes.sum())
 
+    def slots_of(self, samples: np.ndarray) -> np.ndarray:
+        """Slots of the given samples, in the order in which a batch of theirs has them."""
+        nodes = self.nodes_of(samples)
+        if self.n_chords == 0:
+            return nodes
+        sizes = np.diff(self.chord_offsets)[samples]
+        before = np.cumsum(sizes) - sizes
+        chords = np.repeat(self.chord_offsets[samples] - before, sizes) + np.arange(sizes.sum())
+        return np.concatenate([nodes, self.n_nodes + chords])
+
     def take(self, samples: np.ndarray) -> Batch:
         """The given samples, in the given order, as a batch of their own."""
-        nodes = self.nodes_of(samples)
-        sizes = np.diff(self.node_offsets)[samples]
+        nodes, slots = self.nodes_of(samples), self.slots_of(samples)
+        sizes, chords = np.diff(self.node_offsets)[samples], np.diff(self.chord_offsets)[samples]
         node_offsets = _offsets(sizes)
         edge_offsets = _offsets(np.diff(self.edge_offsets)[samples])
-        node_shift = np.repeat(node_offsets[:-1] - self.node_offsets[samples], sizes)
-        edge_shift = np.repeat(edge_offsets[:-1] - self.edge_offsets[samples], sizes)
-        parent, edge_of = self.parent[nodes], self.edge_of[nodes]
+        node_shift, edge_shift = (
+            np.concatenate([np.repeat(shift, sizes), np.repeat(shift, chords)])
+            for shift in (
+                node_offsets[:-1] - self.node_offsets[samples],
+                edge_offsets[:-1] - self.edge_offsets[samples],
+            )
+        )
+        parent, edge_of = self.parent[slots], self.edge_of[slots]
         return Batch(
             node_offsets,
             edge_offsets,
+            _offsets(chords),
+            self.child[slots] + node_shift,
             np.where(parent < 0, -1, parent + node_shift),
-            self.node_of[nodes] + node_shift,
+            self.node_of[nodes] + node_shift[: len(nodes)],
             np.where(edge_of < 0, -1, edge_of + edge_shift),
-            self.flipped[nodes],
+            self.flipped[slots],
         )
 
     @property
@@ -120,13 +165,35 @@ class Batch:
         """True when no node was moved, as for chains."""
         return bool((self.node_of == np.arange(self.n_nodes)).all())
 
+    @property
+    def n_chords(self) -> int:
+        return int(self.chord_offsets[-1])
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.parent)
+
     @cached_property
-    def child_of_edge(self) -> np.ndarray:
-        """(M,) for each of the user's edges the position of its child."""
-        children = np.empty(self.n_edges, np.intp)
+    def slot_of_edge(self) -> np.ndarray:
+        """(M,) for each of the user's edges its slot."""
+        slots = np.empty(self.n_edges, np.intp)
         inner = np.flatnonzero(self.edge_of >= 0)
-        children[self.edge_of[inner]] = inner
-        return children
+        slots[self.edge_of[inner]] = inner
+        return slots
+
+    @cached_property
+    def user_edges(self) -> np.ndarray:
+        """(M, 2) the user's flat indices of the ends of every edge, as listed."""
+        slots = self.slot_of_edge
+        child, parent = self.node_of[self.child[slots]], self.node_of[self.parent[slots]]
+        turned = self.flipped[slots]
+        ends = np.where(turned, parent, child), np.where(turned, child, parent)
+        return np.stack(ends, axis=1)
+
+    @cached_property
+    def buckets(self) -> Buckets:
+        """The cliques that exact inference works on where there are chords."""
+        return Buckets.of(self)
 
     def from_user(self, values: np.ndarray) -> np.ndarray:
         """Rows given in the user's node order, in the order of the batch."""
@@ -141,10 +208,17 @@ class Batch:
         return out
 
     def edges_to_user(self, values: np.ndarray) -> np.ndarray:
-        """(N, k, k) values [child, parent] as (M, k, k) [first, second label] in user order."""
-        out = values[self.child_of_edge]
-        turned = self.flipped[self.child_of_edge]
+        """(slots, k, k) values [child, parent] as (M, k, k) [first, second], in user order."""
+        out = values[self.slot_of_edge]
+        turned = self.flipped[self.slot_of_edge]
         out[turned] = out[turned].transpose(0, 2, 1)
+        return out
+
+    def edges_from_user(self, values: np.ndarray) -> np.ndarray:
+        """The reverse; zero where a slot holds no edge."""
+        out = np.zeros((self.n_slots, *values.shape[1:]))
+        out[self.slot_of_edge] = values
+        out[self.flipped] = out[self.flipped].transpose(0, 2, 1)
         return out
 
     def split_nodes(self, values: np.ndarray) -> list[np.ndarray]:
@@ -158,19 +232,51 @@ def _offsets(sizes: list[int] | np.ndarray) -> np.ndarray:
     return offsets
 
 
-def _rooted(sample: int, n_nodes: int, edges: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    if edges is None:
+@dataclass(frozen=True, eq=False)
+class _Rooted:
+    """One sample in its order; fields as in `Batch`."""
+
+    order: np.ndarray
+    child: np.ndarray
+    parent: np.ndarray
+    edge_of: np.ndarray
+    flipped: np.ndarray
+    n_edges: int
+
+    @classmethod
+    def of(cls, n_nodes: int, edges: np.ndarray | None) -> _Rooted:
         order = np.arange(n_nodes, dtype=np.intp)
-        parent = order + 1
-        parent[-1] = -1
-        edge_of = order.copy()
-        edge_of[-1] = -1
-        return order, parent, edge_of, np.zeros(n_nodes, np.bool_)
-    order, parent, edge_of = (np.empty(n_nodes, np.intp) for _ in range(3))
-    flipped = np.empty(n_nodes, np.bool_)
-    if not root_forest(n_nodes, edges, order, parent, edge_of, flipped):
-        raise IncompatibleError(
-            f"sample {sample}: its graph ({n_nodes} nodes, {len(edges)} edges) has a cycle; "
-            "chains, trees and forests are supported. Remove edges until none closes a cycle."
+        if edges is None:
+            parent, edge_of = order + 1, order.copy()
+            parent[-1], edge_of[-1] = -1, -1
+            return cls(order, order, parent, edge_of, np.zeros(n_nodes, np.bool_), n_nodes - 1)
+        parent, edge_of = np.empty(n_nodes, np.intp), np.empty(n_nodes, np.intp)
+        flipped = np.empty(n_nodes, np.bool_)
+        child = order.copy()
+        if root_forest(n_nodes, edges, order, parent, edge_of, flipped):
+            return cls(order, child, parent, edge_of, flipped, len(edges))
+        return cls._with_cycles(n_nodes, edges)
+
+    @classmethod
+    def _with_cycles(cls, n_nodes: int, edges: np.ndarray) -> _Rooted:
+        order = elimination(n_nodes, edges).order
+        position = np.empty(n_nodes, np.intp)
+        position[order] = np.arange(n_nodes)
+        ends = position[edges]
+        child, parent = ends.min(axis=1), ends.max(axis=1)
+        sequence = np.lexsort((parent, child))
+        first = np.ones(len(edges), bool)
+        first[1:] = child[sequence][1:] != child[sequence][:-1]
+        own, chords = sequence[first], sequence[~first]
+        slots = np.full((2, n_nodes), -1, np.intp)
+        slots[:, child[own]] = parent[own], own
+        turned = np.zeros(n_nodes, np.bool_)
+        turned[child[own]] = ends[own, 0] > ends[own, 1]
+        return cls(
+            order,
+            np.concatenate([np.arange(n_nodes, dtype=np.intp), child[chords]]),
+            np.concatenate([slots[0], parent[chords]]),
+            np.concatenate([slots[1], chords]),
+            np.concatenate([turned, ends[chords, 0] > ends[chords, 1]]),
+            len(edges),
         )
-    return order, parent, edge_of, flipped

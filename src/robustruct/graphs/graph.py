@@ -29,6 +29,10 @@ class Graph:
     edge_features : array, sparse matrix or list, optional
         One row (or dict) per edge. Every edge also gets a constant feature, so that plain label
         transitions are always learnt.
+    node_types : sequence of str or int, optional
+        What kind of thing each node is, where a graph joins several kinds (tokens and their
+        sentence, objects and their scene). A node can only get labels that training has seen on
+        nodes of its type; label sets with names of their own have weights of their own.
 
     Examples
     --------
@@ -38,9 +42,11 @@ class Graph:
     (4, 3)
     """
 
-    __slots__ = ("edge_features", "edges", "node_features")
+    __slots__ = ("edge_features", "edges", "node_features", "node_types")
 
-    def __init__(self, node_features: Any, edges: Any, edge_features: Any = None) -> None:
+    def __init__(
+        self, node_features: Any, edges: Any, edge_features: Any = None, node_types: Any = None
+    ) -> None:
         self.node_features = _checked_rows(node_features, "node_features")
         self.edges = checked_edges(edges, self.n_nodes)
         self.edge_features = edge_features
@@ -51,6 +57,8 @@ class Graph:
                     f"edge_features describes {n_rows(edge_features)} edges but edges lists "
                     f"{self.n_edges}; give one row per edge, in the same order."
                 )
+
+        self.node_types = None if node_types is None else _checked_types(node_types, self.n_nodes)
 
     @classmethod
     def chain(cls, node_features: Any, edge_features: Any = None) -> Graph:
@@ -138,3 +146,17 @@ def _checked_rows(features: Any, field: str) -> Any:
     if field == "node_features" and n_rows(features) == 0:
         raise InvalidInputError("node_features is empty; a sample needs at least one node.")
     return features
+
+
+def _checked_types(node_types: Any, n_nodes: int) -> list[str | int]:
+    types = node_types.tolist() if isinstance(node_types, np.ndarray) else list(node_types)
+    if isinstance(node_types, str) or len(types) != n_nodes:
+        raise InvalidInputError(
+            f"node_types names {len(types)} types but the graph has {n_nodes} nodes; give one each."
+        )
+    for i, kind in enumerate(types):
+        if isinstance(kind, bool) or not isinstance(kind, str | int):
+            raise InvalidInputError(
+                f"the type of node {i} is {kind!r}; types are strings or integers."
+            )
+    return types

@@ -1,4 +1,4 @@
-"""Rooting: any forest becomes a list of nodes in which children come before their parents."""
+"""Forests: rooting one, so that children come before parents; splitting a graph into several."""
 
 import numpy as np
 
@@ -57,3 +57,53 @@ def root_forest(n_nodes, edges, order, parent, edge_of, flipped):
                 tail -= 1
             head -= 1
     return True
+
+
+@kernel
+def find_root(group, i):
+    """The name of i's set, in a forest of names that is flattened on the way."""
+    while group[i] != i:
+        group[i] = group[group[i]]
+        i = group[i]
+    return i
+
+
+@kernel
+def peel_forests(n_nodes, edges, forest):
+    """Split edges (m, 2) into forests, each as large as what is left allows; return their number.
+
+    forest (m,) intp, out: which one each edge belongs to.
+    """
+    group = np.empty(n_nodes, np.intp)
+    left = edges.shape[0]
+    for e in range(left):
+        forest[e] = -1
+    found = 0
+    while left > 0:
+        for i in range(n_nodes):
+            group[i] = i
+        for e in range(edges.shape[0]):
+            if forest[e] >= 0:
+                continue
+            i, j = find_root(group, edges[e, 0]), find_root(group, edges[e, 1])
+            if i != j:
+                group[i] = j
+                forest[e] = found
+                left -= 1
+        found += 1
+    return found
+
+
+@kernel
+def edges_of_sample(s, offsets, chord_offsets, parent, slots):
+    """Slots of sample s that hold an edge, into ``slots``; return their number."""
+    found = 0
+    for i in range(offsets[s], offsets[s + 1]):
+        if parent[i] >= 0:
+            slots[found] = i
+            found += 1
+    n_nodes = offsets[-1]
+    for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+        slots[found] = slot
+        found += 1
+    return found

@@ -23,8 +23,8 @@ def augmented_unary(lo, hi, unary, cost, weight, p, out):
 
 
 @kernel
-def sum_largest(offsets, parent, unary, tables, table_of, cost, weight, out):
-    """out[s] = sum over nodes of the largest finite score, pair score and weighted cost."""
+def sum_largest(offsets, chord_offsets, parent, unary, tables, table_of, cost, weight, out):
+    """out[s] = sum over nodes and edges of the largest finite score and weighted cost."""
     k = unary.shape[1]
     dearest = np.abs(cost).max()
     of_table = np.zeros(len(tables))
@@ -44,6 +44,8 @@ def sum_largest(offsets, parent, unary, tables, table_of, cost, weight, out):
             out[s] += largest + weight[i] * dearest
             if parent[i] >= 0:
                 out[s] += of_table[table_of[i]]
+        for c in range(chord_offsets[s], chord_offsets[s + 1]):
+            out[s] += of_table[table_of[len(unary) + c]]
 
 
 @kernel
@@ -70,7 +72,8 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
 def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weight, r, q, lower):
     """lower[s] = <ψ, q> + Σ_i weight[i] min_a (cost r_i)_a: q secures at least this.
 
-    r (N, k) and q (N, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
+    r (N, k) and q (slots, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
+    Chords are left to `add_chords`.
     """
     k = unary.shape[1]
     for s in range(first, last):
@@ -94,6 +97,19 @@ def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weig
                     least = value if value < least else least
                 total += weight[i] * least
         lower[s] = total
+
+
+@kernel
+def add_chords(n_nodes, chord_offsets, tables, table_of, q, lower):
+    """Add what chords score under q to lower (S,)."""
+    k = tables.shape[1]
+    for s in range(len(lower)):
+        for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+            table = tables[table_of[slot]]
+            for b in range(k):
+                for a in range(k):
+                    if q[slot, b, a] != 0.0:
+                        lower[s] += q[slot, b, a] * table[b, a]
 
 
 @kernel

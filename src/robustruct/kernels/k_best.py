@@ -6,7 +6,7 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
-def _merge_labels(lists, table, a, use_table, out, out_label, out_rank, pointer):
+def merge_labels(lists, table, a, use_table, out, out_label, out_rank, pointer):
     """Top of all lists[b] + table[b, a], in descending order, into ``out``."""
     k, size = lists.shape
     for b in range(k):
@@ -30,7 +30,7 @@ def _merge_labels(lists, table, a, use_table, out, out_label, out_rank, pointer)
 
 
 @kernel
-def _merge_sums(left, right, out, out_left, out_right, pointer):
+def merge_sums(left, right, out, out_left, out_right, pointer):
     """Top of all left[x] + right[y], in descending order, into ``out`` (which may not alias)."""
     size = left.shape[0]
     for x in range(size):
@@ -76,20 +76,20 @@ def k_best(lo, hi, parent, unary, tables, table_of, size, labels, values):
     for i in range(n):
         above = parent[lo + i]
         if above < 0:
-            _merge_labels(
+            merge_labels(
                 lists[i], tables[0], 0, False, message, message_label[i, 0], message_rank[i, 0],
                 pointer,
             )  # fmt: skip
-            _merge_sums(total, message, merged, sum_left[i, 0], sum_right[i, 0], pointer)
+            merge_sums(total, message, merged, sum_left[i, 0], sum_right[i, 0], pointer)
             total[:] = merged
             continue
         table = tables[table_of[lo + i]]
         for a in range(k):
-            _merge_labels(
+            merge_labels(
                 lists[i], table, a, True, message, message_label[i, a], message_rank[i, a], pointer
             )  # fmt: skip
             target = lists[above - lo, a]
-            _merge_sums(target, message, merged, sum_left[i, a], sum_right[i, a], pointer)
+            merge_sums(target, message, merged, sum_left[i, a], sum_right[i, a], pointer)
             target[:] = merged
     found = 0
     while found < size and total[found] > -np.inf:

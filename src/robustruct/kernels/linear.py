@@ -81,7 +81,7 @@ def sparse_label_sums(indptr, indices, data, labels, weight, out):
 
 @kernel
 def table_sums(parent, table_of, q, out):
-    """Add the edge marginals q (N, k, k) of each node to its table in out (T, k, k)."""
+    """Add the edge marginals q (slots, k, k) to their tables in out (T, k, k)."""
     k = q.shape[1]
     for i in range(len(parent)):
         if parent[i] < 0:
@@ -93,8 +93,9 @@ def table_sums(parent, table_of, q, out):
 
 
 @kernel
-def table_label_sums(parent, table_of, labels, weight, out):
-    """Add weight[i] to the pair of labels on the edge of node i, in its table of out (T, k, k)."""
-    for i in range(len(parent)):
-        if parent[i] >= 0:
-            out[table_of[i], labels[i], labels[parent[i]]] += weight[i]
+def table_label_sums(child, parent, table_of, labels, weight, out):
+    """Add weight[i] to the pair of labels on every edge of node i, in its table of out."""
+    for e in range(len(parent)):
+        if parent[e] >= 0:
+            i = child[e]
+            out[table_of[e], labels[i], labels[parent[e]]] += weight[i]

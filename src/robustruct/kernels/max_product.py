@@ -101,12 +101,17 @@ def max_product(first, last, offsets, parent, unary, tables, table_of, best, lab
 
 
 @kernel
-def labelling_scores(first, last, offsets, parent, unary, tables, table_of, labels, values):
-    """Score of the given labels, sample by sample. values (S,), out."""
+def labelling_scores(
+    first, last, offsets, chord_offsets, child, parent, unary, tables, table_of, labels, values
+):
+    """Score of the given labels, sample by sample, chords included. values (S,), out."""
+    n_nodes = unary.shape[0]
     for s in range(first, last):
         total = 0.0
         for i in range(offsets[s], offsets[s + 1]):
             total += unary[i, labels[i]]
             if parent[i] >= 0:
                 total += tables[table_of[i], labels[i], labels[parent[i]]]
+        for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+            total += tables[table_of[slot], labels[child[slot]], labels[parent[slot]]]
         values[s] = total

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import check_random_state
 
+from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.problem import Problem
+from robustruct.training.relaxed import RelaxedAscent
 
 
 def train_pairwise(
@@ -16,9 +18,9 @@ def train_pairwise(
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     seed = check_random_state(model.random_state).randint(2**31)
-    ascent = PairwiseAscent(problem, centre=start)
+    ascent = (RelaxedAscent if problem.relaxed else PairwiseAscent)(problem, centre=start)
     last: PairwiseAscent | None = model.__dict__.pop("_last_ascent", None)
-    if start is not None and last is not None and _same_games(problem, last.problem):
+    if start is not None and last is not None and _same_games(ascent.problem, last.problem):
         _resume(ascent, last)
     if model.warm_start:
         model._last_ascent = ascent
@@ -31,6 +33,7 @@ def _same_games(problem: Problem, last: Problem) -> bool:
     return (
         problem.truth_is_predictor == last.truth_is_predictor
         and np.array_equal(a.node_offsets, b.node_offsets)
+        and np.array_equal(a.child, b.child)
         and np.array_equal(a.parent, b.parent)
         and np.array_equal(a.flipped, b.flipped)
         and np.array_equal(problem.labels, last.labels)
@@ -74,6 +77,12 @@ class AGM(StructuredModel):
         Transitions that may not be predicted.
     constraints : "BIO" or "BIOES", optional
         Tagging scheme whose rules must hold.
+    inference : "auto", "exact" or "relaxed"
+        "exact" goes over the cliques of a graph with cycles, at a cost that grows as k^(w + 1) with
+        its treewidth w. "relaxed" lets the adversary play edge marginals that agree on every node
+        but need not belong to one distribution over labellings: any graph will do, and the gap
+        reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
+        memory. Chains, trees and forests are always exact.
     alphas : "auto" or sequence of float, optional
         Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
         with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving.
@@ -103,8 +112,12 @@ class AGM(StructuredModel):
         Its last row: the weight of [label, next label] on every edge.
     cost_ : ndarray of shape (k, k)
         Costs [predicted, true] in the order of ``classes_``, class weights included.
+    type_labels_ : dict
+        With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
         Certified relative gap of the weights.
+    inference_ : "exact" or "relaxed"
+        Which problem was solved, hence what the gap is about.
     history_ : list of Record
         Pass, time, primal, dual and gap of every certificate.
     n_iter_ : int
@@ -129,6 +142,11 @@ class AGM(StructuredModel):
 
     def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
         if self.optimizer == "subgradient":
+            if problem.relaxed:
+                raise IncompatibleError(
+                    "the subgradient method needs exact games; use optimizer='pairwise' with "
+                    "inference='relaxed'."
+                )
             from robustruct.training.subgradient import fit_subgradient
 
             seed = check_random_state(self.random_state).randint(2**31)

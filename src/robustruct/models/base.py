@@ -37,6 +37,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     _last_ascent: Any
     _bias = True  # a constant feature on every node; CRFsuite's models have none
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
+    _inferences: tuple[str, ...] = ("auto", "exact", "relaxed")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -51,6 +52,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
+        inference: str = "auto",
         alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
@@ -68,6 +70,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         self.class_weight = class_weight
         self.forbidden = forbidden
         self.constraints = constraints
+        self.inference = inference
         self.alphas = alphas
         self.cv = cv
         self.patience = patience
@@ -143,13 +146,15 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         space, design = FeatureSpace.fit(X, bias=self._bias)
         batch = design.batch
         classes, labels = data.encoded(data.label_arrays(y, batch, flat), batch)
-        rules = Constraints.build(classes, self.forbidden, self.constraints)
+        types = data.labels_by_type(space.types, design.type_of, labels, classes)
+        rules = Constraints.build(classes, self.forbidden, self.constraints, types)
         rules.check_truth(design, labels, classes)
         weight = data.sample_weights(sample_weight, batch.n_samples)
         node_factor = data.node_weights(node_weight, batch, flat)
         counted = np.repeat(weight, np.diff(batch.node_offsets)) * node_factor
         factors = data.class_weights(self.class_weight, classes, labels, counted)
         cost = class_weighted(as_loss(self.loss).matrix(classes), classes, factors)
+        cost = rules.separated(cost)
         training_cost, truth_is_predictor = self._problem_cost(cost)
         problem = Problem(
             design=design,
@@ -161,8 +166,13 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             constraints=rules,
             truth_is_predictor=truth_is_predictor,
             n_jobs=self.n_jobs,
+            relaxed=self._relaxes(batch, len(classes)),
         )
-        return {"classes_": classes, "cost_": cost, "_space": space, "_rules": rules}, problem
+        learnt = {"classes_": classes, "cost_": cost, "_space": space, "_rules": rules}
+        if types:
+            learnt["type_labels_"] = types
+        learnt["inference_"] = "relaxed" if problem.relaxed else "exact"
+        return learnt, problem
 
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.graphs import Batch
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
@@ -27,10 +28,13 @@ class CRF(StructuredModel):
         Relative gap to the optimum, certified by the gradient.
     decision : "bayes" or "map"
         Label of least expected cost under the marginals of each node, or the likeliest labelling.
+    inference : "auto" or "exact"
+        Marginals are exact; a graph too wide for them is refused.
     """
 
     _decisions = ("bayes", "map")
     _optimizers = ("auto", "lbfgs")
+    _inferences = ("auto", "exact")
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class CRF(StructuredModel):
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
+        inference: str = "auto",
         alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
@@ -62,6 +67,7 @@ class CRF(StructuredModel):
             class_weight=class_weight,
             forbidden=forbidden,
             constraints=constraints,
+            inference=inference,
             alphas=alphas,
             cv=cv,
             patience=patience,
@@ -70,6 +76,9 @@ class CRF(StructuredModel):
             warm_start=warm_start,
             verbose=verbose,
         )
+
+    def _relaxes(self, batch: Batch, n_labels: int) -> bool:
+        return False
 
     def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
         fit_likelihood(problem, progress, self.max_iter, start)

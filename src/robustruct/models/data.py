@@ -128,6 +128,13 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray, batch: Batch) -> np.
     return np.ascontiguousarray(batch.from_user(codes))
 
 
+def labels_by_type(
+    types: Sequence[Any], type_of: np.ndarray, labels: np.ndarray, classes: np.ndarray
+) -> dict[Any, np.ndarray]:
+    """For each type of node the labels that its nodes have; empty without types."""
+    return {kind: classes[np.unique(labels[type_of == t])] for t, kind in enumerate(types)}
+
+
 def node_weights(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
     """(N,) in the order of the batch."""
     if node_weight is None:

@@ -144,9 +144,9 @@ def _node_parts(
     for column, value in _active(design.nodes, position):
         name = str(names[column]) if value == 1.0 else f"{names[column]} = {value:.4g}"
         yield name, value * weights[column]
-    mask = model._rules.unary_masks()[node_kinds(design.batch)[position]]
+    mask = model._rules.unary_masks()[node_kinds(design)[position]]
     if np.isinf(mask).any():
-        yield "(rules for the ends of a sequence)", mask
+        yield "(rules for the place and type of the node)", mask
 
 
 def _edge_parts(
@@ -154,21 +154,19 @@ def _edge_parts(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The same for the edges that join the node to its neighbours, labelled ``codes``."""
     batch, names = design.batch, model.get_edge_feature_names_out()
-    children = [*np.flatnonzero(batch.parent == position).tolist()]
-    if batch.parent[position] >= 0:
-        children.append(position)
-    for child in children:
-        other = int(batch.parent[child]) if child == position else child
-        node_comes_first = (child == position) != batch.flipped[child]
+    above = (batch.child == position) & (batch.parent >= 0)
+    for slot in [*np.flatnonzero(batch.parent == position), *np.flatnonzero(above)]:
+        other = int(batch.parent[slot] if above[slot] else batch.child[slot])
+        node_comes_first = above[slot] != batch.flipped[slot]
         neighbour = model.classes_[codes[other] : codes[other] + 1].tolist()[0]
         where = f"{'to' if node_comes_first else 'from'} node {batch.node_of[other]} {neighbour!r}"
 
         def towards(
-            table: np.ndarray, first: bool = node_comes_first, b: int = int(codes[other])
+            table: np.ndarray, first: bool = bool(node_comes_first), b: int = int(codes[other])
         ) -> np.ndarray:
             return table[:, b] if first else table[b]
 
-        row = int(design.table_row[design.table_of[child]])
+        row = int(design.table_row[design.table_of[slot]])
         for column, value in _active(design.edges, row):
             yield f"{names[column]} {where}", value * towards(model.edge_weights_[column])
         mask = towards(model._rules.pairs)

@@ -34,6 +34,7 @@ def check_parameters(model: StructuredModel) -> None:
     _check_count(name, "patience", model.patience, "the number of evaluations without improvement")
     _check_choice(name, "decision", model.decision, model._decisions)
     _check_choice(name, "optimizer", model.optimizer, model._optimizers)
+    _check_choice(name, "inference", model.inference, model._inferences)
     if isinstance(model.forbidden, Iterator):
         raise InvalidInputError(
             f"{name}: forbidden is an iterator, which is empty after one use; give a list."

@@ -11,8 +11,10 @@ from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
+from robustruct.game.relaxed import relaxed_labelling
 from robustruct.game.solve import GameSolution, solutions, solve_batch
 from robustruct.game.solver import GameSolver
+from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of
 from robustruct.losses import LossLike, as_loss, sorted_labels
 from robustruct.metrics import mean_loss
@@ -20,6 +22,7 @@ from robustruct.models import data
 from robustruct.scores import Scores
 
 GAME_TOL = 1e-6
+RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 
 
 class Prediction:
@@ -27,6 +30,7 @@ class Prediction:
 
     loss: LossLike
     decision: str
+    inference: str
     n_jobs: int | None
     classes_: np.ndarray
     coef_: np.ndarray
@@ -48,14 +52,25 @@ class Prediction:
         plain = scores(design, weights, len(self.classes_), self.n_jobs)
         return self._rules.apply(plain, design)
 
+    def _relaxes(self, batch: Batch, n_labels: int) -> bool:
+        """Whether ``inference`` asks for relaxed games on these samples."""
+        if batch.n_chords == 0 or self.inference == "exact":
+            return False
+        return self.inference == "relaxed" or not batch.buckets.fit(n_labels).all()
+
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        codes, values = best_labelling(found, self.n_jobs)
+        relaxed = self._relaxes(found.batch, found.n_labels)
+        if relaxed:
+            codes, values, _ = relaxed_labelling(found, n_jobs=self.n_jobs)
+        else:
+            codes, values = best_labelling(found, self.n_jobs)
         if not np.isfinite(values).all():
             sample = int(np.isinf(values).argmax())
             raise InvalidInputError(
-                f"sample {sample}: no labelling of it keeps the rules in `forbidden` and "
-                "`constraints`; drop a rule, or train on samples with the labels it needs."
+                f"sample {sample}: no labelling of it {'was found that ' if relaxed else ''}keeps "
+                "the rules in `forbidden` and `constraints`; drop a rule, or train on samples with "
+                "the labels it needs."
             )
         return codes
 
@@ -88,7 +103,9 @@ class Prediction:
         for first, last in data.chunks(found.batch, k * k):
             part = found.part(first, last)
             game = Game(part, self.cost_, np.ones(part.batch.n_nodes))
-            solved.append((game, solve_batch(game, "auto", GAME_TOL, n_jobs=self.n_jobs)))
+            relaxed = self._relaxes(part.batch, k)
+            how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
+            solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
 
     def _probabilities(self, found: Scores) -> np.ndarray:

@@ -110,7 +110,8 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     for key, value in description["attributes"].items():
         setattr(model, key, _restored(value, arrays))
     model._space = _restored_space(description["space"], arrays)
-    model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints)
+    types = getattr(model, "type_labels_", None)
+    model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints, types)
     model._interrupted = False
     k = len(model.classes_)
     if model.node_weights_.shape[1] != k or model.edge_weights_.shape[1:] != (k, k):

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small forests, scores of every size, awkward cost matrices.
+"""Hypothesis strategies: small forests and graphs, scores of every size, awkward cost matrices.
 
 Needs hypothesis, which is not a dependency of the library itself.
 """
@@ -42,6 +42,32 @@ def forests(draw: Draw, min_nodes: int = 1, max_nodes: int = 6) -> tuple[int, np
         if other >= 0:
             pair = (names[i], names[other])
             edges.append(pair if draw(st.booleans()) else pair[::-1])
+    edges = draw(st.permutations(edges))
+    return n_nodes, np.array(edges, dtype=np.intp).reshape(-1, 2)
+
+
+@st.composite
+def graphs(
+    draw: Draw, min_nodes: int = 1, max_nodes: int = 6, max_width: int = 3
+) -> tuple[int, np.ndarray]:
+    """(n_nodes, edges (m, 2)): any graph of treewidth ``max_width`` or less, cycles or none.
+
+    Every node joins some of up to ``max_width`` nodes that were all joined by those before: what
+    can be built this way, with edges left out, are exactly these graphs.
+    """
+    n_nodes = draw(st.integers(min_nodes, max_nodes))
+    names = draw(st.permutations(range(n_nodes)))
+    cliques: list[tuple[int, ...]] = [()]
+    edges = []
+    for i in range(n_nodes):
+        clique = draw(st.sampled_from(cliques))
+        cliques += [(*clique[:j], *clique[j + 1 :], i) for j in range(len(clique))]
+        if len(clique) < max_width:
+            cliques.append((*clique, i))
+        for j in clique:
+            if draw(st.integers(0, 4)):
+                pair = (names[i], names[j])
+                edges.append(pair if draw(st.booleans()) else pair[::-1])
     edges = draw(st.permutations(edges))
     return n_nodes, np.array(edges, dtype=np.intp).reshape(-1, 2)
 
@@ -105,9 +131,16 @@ def games(
     max_exponent: int = 6,
     max_weight_exponent: int = 6,
     forbid: bool = True,
+    max_width: int = 1,
 ) -> GameData:
-    """A game on a forest. With ``forbid``, some scores are -inf, yet never all labellings'."""
-    n_nodes, edges = draw(forests(min_nodes, max_nodes))
+    """A game on a forest, or on a graph of treewidth ``max_width`` or less.
+
+    With ``forbid``, some scores are -inf, yet never all labellings'.
+    """
+    shapes = forests(min_nodes, max_nodes)
+    if max_width > 1:
+        shapes = graphs(min_nodes, max_nodes, max_width)
+    n_nodes, edges = draw(shapes)
     k = draw(st.integers(min_labels, max_labels))
     scale = 10.0 ** draw(st.integers(min_exponent, max_exponent))
     unary = draw(_numbers((n_nodes, k))) * scale

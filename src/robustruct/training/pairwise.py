@@ -24,9 +24,10 @@ import scipy.sparse as sp
 
 from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
+from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
+from robustruct.kernels.atoms import atom_visits
 from robustruct.kernels.gram import gram_matrices, gram_sizes
-from robustruct.kernels.pairs import pair_sums
 from robustruct.kernels.pairwise import pairwise_visits
 from robustruct.kernels.predictor import move_centres
 from robustruct.kernels.proximal import follow_centre, squared_distance
@@ -78,14 +79,19 @@ class PairwiseAscent:
         self.inv_mu = 0.0 if problem.truth_is_predictor or mu == 0 else 1.0 / mu
         self.nodes = sparse_rows(problem.design.nodes)
         self.edges = sparse_rows(problem.design.edges)
-        self.kinds = node_kinds(batch)
+        self.kinds = node_kinds(problem.design)
         self.turned = problem.design.table_turned.astype(np.intp)
         self.kappa = PULL * problem.alpha
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.centre = np.zeros(problem.n_weights) if centre is None else centre.copy()
         self.theta = self.kappa / (problem.alpha + self.kappa) * self.centre
         self.change = np.zeros_like(self.theta)
-        self.q = Blocks.at(batch, problem.labels, k)
+        self.q: Blocks | Atoms
+        if batch.n_chords:
+            batch.buckets.check_memory(k)
+            self.q = Atoms(batch, problem.labels, k)
+        else:
+            self.q = Blocks.at(batch, problem.labels, k)
         self.p0 = problem.truth.copy()
         if not problem.truth_is_predictor:
             self.p0[:] = 1.0 / k
@@ -101,7 +107,8 @@ class PairwiseAscent:
             batch.node_offsets, batch.parent, design.table_of, design.n_tables,
             node_start, table_start,
         )  # fmt: skip
-        if self.tuning.inner == 1 or node_start[-1] + table_start[-1] > GRAM_LIMIT:
+        too_large = node_start[-1] + table_start[-1] > GRAM_LIMIT
+        if self.tuning.inner == 1 or too_large or batch.n_chords:
             return node_start, table_start, np.empty(0), np.empty(0)
         node_gram, table_gram = np.empty(node_start[-1]), np.empty(table_start[-1])
         nodes, edges = self.nodes, self.edges
@@ -120,16 +127,26 @@ class PairwiseAscent:
         node_theta, edge_theta = split_weights(design, self.theta, k)
         node_change, edge_change = split_weights(design, self.change, k)
         nodes, edges, q = self.nodes, self.edges, self.q
-        pairwise_visits(
-            order, batch.node_offsets, batch.parent, nodes.indptr, nodes.indices, nodes.data,
-            node_theta, edges.indptr, edges.indices, edges.data, edge_theta.reshape(-1, k * k),
-            design.table_of, design.table_row, self.turned, self.kinds,
-            problem.constraints.unary_masks(), problem.constraints.pair_masks(), problem.cost,
-            problem.node_weight, problem.share / (problem.alpha + self.kappa), self.inv_mu,
-            self.tuning.inner, self.p0, q.r, q.pair, q.mass, q.count, node_change,
-            edge_change.reshape(-1, k * k), self.node_start, self.table_start, self.node_gram,
-            self.table_gram, self.gap, self.given,
-        )  # fmt: skip
+        masks = problem.constraints.unary_masks(), problem.constraints.pair_masks()
+        rate = problem.share / (problem.alpha + self.kappa)
+        if isinstance(q, Atoms):
+            atom_visits(
+                order, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
+                batch.buckets.arrays, (nodes.indptr, nodes.indices, nodes.data, edges.indptr,
+                edges.indices, edges.data), node_theta, edge_theta.reshape(-1, k * k),
+                (design.table_of, design.table_row, self.turned), (self.kinds, *masks),
+                problem.cost, problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0,
+                q.r, *q.lists, node_change, edge_change.reshape(-1, k * k), self.gap, self.given,
+            )  # fmt: skip
+        else:
+            pairwise_visits(
+                order, batch.node_offsets, batch.parent, nodes.indptr, nodes.indices, nodes.data,
+                node_theta, edges.indptr, edges.indices, edges.data, edge_theta.reshape(-1, k * k),
+                design.table_of, design.table_row, self.turned, self.kinds, *masks, problem.cost,
+                problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0, q.r, q.pair,
+                q.mass, q.count, node_change, edge_change.reshape(-1, k * k), self.node_start,
+                self.table_start, self.node_gram, self.table_gram, self.gap, self.given,
+            )  # fmt: skip
         q.grow()
 
     def gap_parts(self) -> tuple[float, float]:
@@ -175,6 +192,11 @@ class PairwiseAscent:
             return self.kappa * RISE**self.eagerness
         return self.kappa
 
+    @property
+    def weights(self) -> np.ndarray:
+        """What has been learnt so far."""
+        return self.theta
+
     def follow(self, moments: np.ndarray) -> None:
         """θ from G(q) and the centre."""
         self.theta[:] = (moments + self.kappa * self.centre) / (self.problem.alpha + self.kappa)
@@ -187,10 +209,10 @@ class PairwiseAscent:
         q.repair()
         sums = np.zeros((design.n_tables, k, k))
         share, truth = problem.node_share, problem.labels
-        pair_sums(batch.parent, design.table_of, -share, q.pair, q.mass, q.count, sums)
-        child = np.flatnonzero(batch.parent >= 0)
-        pairs = (design.table_of[child], truth[child], truth[batch.parent[child]])
-        np.add.at(sums, pairs, share[child])
+        q.table_sums(design.table_of, -share, sums)
+        slots = np.flatnonzero(batch.parent >= 0)
+        child, parent = batch.child[slots], batch.parent[slots]
+        np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
         return adjoint(design, share[:, None] * (problem.truth - q.r), sums, problem.n_jobs)
 
     def bounds(self) -> tuple[float, float]:
@@ -223,7 +245,7 @@ def fit_pairwise(
     should succeed, and else at passes 4, 8, 16, ...
     """
     ascent = PairwiseAscent(problem) if ascent is None else ascent
-    n_samples = problem.design.batch.n_samples
+    n_samples = ascent.problem.design.batch.n_samples
     next_check, optimism = progress.check_every or 4, 1.0
     for n_iter in range(1, max_iter + 1):
         order = rng.permutation(n_samples)
@@ -237,7 +259,7 @@ def fit_pairwise(
         if promising or n_iter in (next_check, max_iter):
             next_check = max(next_check, n_iter + min(n_iter, progress.check_every or n_iter))
             primal, dual = ascent.bounds()
-            if progress.report(n_iter, ascent.theta, primal, dual):
+            if progress.report(n_iter, ascent.weights, primal, dual):
                 break
             optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
         ascent.move_centres()

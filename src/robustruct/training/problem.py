@@ -44,6 +44,8 @@ class Problem:
     truth_is_predictor: bool = False
     """True holds p at the truth: the structured SVM (for which L is given transposed)."""
     n_jobs: int | None = 1
+    relaxed: bool = False
+    """True replaces every game by its relaxation to the local polytope."""
 
     @property
     def n_labels(self) -> int:
@@ -84,10 +86,13 @@ class Problem:
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""
+        return 0.5 * self.alpha * float(theta @ theta) + self.regret(theta, p)
+
+    def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
+        """The part of the primal that is not the penalty."""
         ψ = self.scores(theta)
         upper = upper_bounds(Game(ψ, self.cost, self.node_weight), p, self.n_jobs)
-        regret = upper - score_of(ψ, self.labels)
-        return 0.5 * self.alpha * float(theta @ theta) + float(self.share @ regret)
+        return float(self.share @ (upper - score_of(ψ, self.labels)))
 
     def dual(self, theta_of_q: np.ndarray, r: np.ndarray) -> float:
         """Lower bound on the optimum from feasible adversary marginals and the θ(q) they imply."""

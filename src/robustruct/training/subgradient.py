@@ -55,7 +55,7 @@ class Subgradient:
         moments = labelling_features(
             design, problem.labels[nodes], problem.n_labels, problem.share[samples]
         )
-        sums = sum_over_tables(design, share[:, None, None] * play.q)
+        sums = sum_over_tables(design, share[design.batch.child, None, None] * play.q)
         moments -= adjoint(design, share[:, None] * play.r, sums, problem.n_jobs)
         part = len(samples) / problem.design.batch.n_samples
         self.descend(problem.alpha * self.theta - moments / part)

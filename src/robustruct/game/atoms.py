@@ -1,0 +1,61 @@
+"""The adversary as a list of labellings: what is kept of it where samples have cycles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustruct.graphs import Batch
+from robustruct.kernels.atoms import atom_table_sums, edge_marginals, node_marginals
+
+
+class Atoms:
+    """For each sample some labellings with their masses, and the node marginals r they imply."""
+
+    def __init__(self, batch: Batch, labels: np.ndarray, n_labels: int) -> None:
+        self.batch = batch
+        self.n_labels = n_labels
+        self.atom = np.zeros((8, batch.n_nodes), np.intp)
+        """(slots, N) labels."""
+        self.atom[0] = labels
+        self.mass = np.zeros((batch.n_samples, 8))
+        self.mass[:, 0] = 1.0
+        self.count = np.ones(batch.n_samples, np.intp)
+        """(S,) how many atoms each sample has."""
+        self.r = np.zeros((batch.n_nodes, n_labels))
+        self.repair()
+
+    @property
+    def lists(self) -> tuple[np.ndarray, ...]:
+        """What the kernel moves beside r."""
+        return self.atom, self.mass, self.count
+
+    def grow(self) -> None:
+        """Double the slots where a list is more than half full: full ones refuse steps."""
+        slots = self.mass.shape[1]
+        if 2 * self.count.max() > slots:
+            self.atom = np.pad(self.atom, ((0, slots), (0, 0)))
+            self.mass = np.pad(self.mass, ((0, 0), (0, slots)))
+
+    def repair(self, samples: np.ndarray | None = None) -> None:
+        """Sweep up rounding: masses that sum to 1, and the node marginals they imply."""
+        b = self.batch
+        every = [(0, b.n_samples)] if samples is None else [(s, s + 1) for s in samples]
+        for first, last in every:
+            node_marginals(first, last, b.node_offsets, self.atom, self.mass, self.count, self.r)
+
+    def dense_edges(self) -> np.ndarray:
+        """(slots, k, k) edge marginals."""
+        b, k = self.batch, self.n_labels
+        q = np.zeros((b.n_slots, k, k))
+        edge_marginals(
+            b.node_offsets, b.chord_offsets, b.child, b.parent, self.atom, self.mass, self.count, q
+        )
+        return q
+
+    def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
+        """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
+        b = self.batch
+        atom_table_sums(
+            b.node_offsets, b.chord_offsets, b.child, b.parent, table_of, share, self.atom,
+            self.mass, self.count, out,
+        )  # fmt: skip

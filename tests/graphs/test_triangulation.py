@@ -1,0 +1,123 @@
+"""Elimination orders: their width, the treewidth where it is known, and names of structures."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from robustruct.errors import IncompatibleError
+from robustruct.graphs import Batch, chain_edges, structure_name, treewidth
+from robustruct.graphs.triangulation import WIDEST, elimination
+from robustruct.inference import best_labelling, marginals
+from robustruct.kernels.elimination import best_order, contraction_bound, greedy_order
+from robustruct.scores import Scores
+from robustruct.testing.strategies import graphs
+
+
+def edges_of(pairs):
+    return np.array(list(pairs), dtype=np.intp).reshape(-1, 2)
+
+
+def grid(height, width):
+    places = np.arange(height * width).reshape(height, width)
+    across = np.stack([places[:, :-1].ravel(), places[:, 1:].ravel()], axis=1)
+    down = np.stack([places[:-1].ravel(), places[1:].ravel()], axis=1)
+    return height * width, np.concatenate([across, down])
+
+
+def cycle(n):
+    return n, edges_of((i, (i + 1) % n) for i in range(n))
+
+
+def complete(n):
+    return n, edges_of(itertools.combinations(range(n), 2))
+
+
+def width_of(n, edges, order):
+    """By playing the elimination with sets."""
+    near = [set() for _ in range(n)]
+    for i, j in edges:
+        near[i].add(int(j))
+        near[j].add(int(i))
+    widths = []
+    for node in order:
+        widths.append(len(near[node]))
+        for i in near[node]:
+            near[i] |= near[node] - {i}
+            near[i].discard(int(node))
+    return max(widths)
+
+
+@given(graphs(max_nodes=8, max_width=4))
+def test_widths_are_those_of_the_orders(graph):
+    n, edges = graph
+    widths = []
+    for by_fill in (False, True):
+        order = np.empty(n, np.intp)
+        widths.append(greedy_order(n, edges, by_fill, n, order))
+        assert sorted(order) == list(range(n))
+        assert widths[-1] == width_of(n, edges, order)
+    least = best_order(n, edges, order)
+    assert least == width_of(n, edges, order)
+    assert contraction_bound(n, edges) <= least <= min(widths)
+    assert least <= 4
+    if widths[0] <= 3:
+        assert widths[0] == least, "fewest neighbours first is exact up to width 3"
+
+
+@given(graphs(max_nodes=6, max_width=4))
+def test_the_least_width_is_that_of_the_best_of_all_orders(graph):
+    n, edges = graph
+    least = min(width_of(n, edges, order) for order in itertools.permutations(range(n)))
+    assert treewidth(n, edges) == (least, least)
+
+
+@pytest.mark.parametrize(
+    ("graph", "name", "width"),
+    [
+        ((5, chain_edges(5)), "chain", 1),
+        ((4, edges_of([(0, 1), (0, 2), (0, 3)])), "forest", 1),
+        (cycle(7), "cycle", 2),
+        (grid(2, 6), "ladder", 2),
+        (grid(6, 2), "ladder", 2),
+        ((8, np.concatenate([chain_edges(8), edges_of([(0, 4), (2, 7)])])), "skip chain", 2),
+        ((4, edges_of([(0, 2), (0, 3), (1, 2), (1, 3), (0, 1)])), "series-parallel", 2),
+        (complete(5), "skip chain", 4),
+        (grid(3, 3), "general", 3),
+        (grid(3, 8), "general", 3),
+        ((6, edges_of([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])), "series-parallel", 2),
+    ],
+)
+def test_structures_are_recognised_whatever_the_names_of_nodes(graph, name, width):
+    n, edges = graph
+    assert structure_name(n, edges) == name
+    assert treewidth(n, edges) == (width, width)
+    if name in ("cycle", "ladder", "general"):  # the others may become consecutive by chance
+        names = np.random.default_rng(0).permutation(n)
+        assert structure_name(n, names[edges]) == name
+
+
+def test_a_wide_grid_gets_bounds():
+    lower, upper = treewidth(*grid(7, 9))
+    assert 4 <= lower <= 7 <= upper <= 9
+
+
+def test_a_long_ladder_is_fast_and_a_huge_graph_is_given_up_early():
+    assert elimination(*grid(2, 20_000)).width == 2
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.sort(rng.integers(0, 3000, (30_000, 2)), axis=1), axis=0)
+    found = elimination(3000, pairs[pairs[:, 0] < pairs[:, 1]])
+    assert found.width == WIDEST + 1
+    assert sorted(found.order) == list(range(3000))
+
+
+@pytest.mark.parametrize("size", [20, 60])
+def test_tables_that_do_not_fit_are_refused_before_they_are_made(size):
+    n, edges = grid(size, size)
+    scores = Scores.from_user(
+        Batch.build([(n, edges)]), np.zeros((n, 9)), np.zeros((len(edges), 9, 9))
+    )
+    for task in (best_labelling, marginals):
+        with pytest.raises(IncompatibleError, match=r"sample 0: .*treewidth.*GiB.*relaxed"):
+            task(scores)
