@@ -131,7 +131,7 @@ def test_json_of_train_evaluate_and_inspect(folder, here) -> None:
     result = json.loads(done.stdout)
     assert (result["model"], result["n_samples"], result["n_nodes"]) == ("CRF", 8, 45)
     assert set(result["alpha_scores"]) == {"1.0", "0.1"}
-    assert "cross-validation: fold 1 of 2, alpha 1" in done.stderr
+    assert "CRF choosing alpha: alpha 1, fold 1 of 2" in done.stderr
     result = json.loads(here("evaluate", "crf.model", TEST, "--json", cwd=folder)[1])
     model, test = robustruct.load(folder / "crf.model"), read_corpus(TEST)
     assert result["loss"] == pytest.approx(-model.score(test.X, test.y))
