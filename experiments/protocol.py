@@ -80,6 +80,7 @@ class Experiment:
         self.settings = {"robustruct": robustruct.__version__} | settings
         self.started = time.perf_counter()
         self.store = Store(args.results, args.name, self.settings, resume=args.resume)
+        self.keys: list[Key] = []  # of the pieces that this run rests on
 
     def run(self, work: Callable[[Key], Result], keys: Iterable[Key], what: str) -> list[Result]:
         """Results of all keys, in their order; computes what is not finished yet.
@@ -88,6 +89,7 @@ class Experiment:
         Each result gets ``"seconds"``, ``"cpu_seconds"`` and the key's entries beside its own.
         """
         keys = list(keys)
+        self.keys += keys
         missing = [key for key in keys if key not in self.store]
         try:
             with Pieces(what, len(keys), len(keys) - len(missing)) as advance:
@@ -106,7 +108,7 @@ class Experiment:
 
     def about(self) -> dict[str, Any]:
         """Command, commit, versions, machine and time: what it takes to do this again."""
-        lines = self.store.lines.values()
+        lines = [self.store.lines[_text(key)] for key in self.keys]
         return {
             "command": command(),
             "commit": commit(),
