@@ -86,7 +86,6 @@ class AGM(StructuredModel):
     alphas : "auto" or sequence of float, optional
         Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
         with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving.
-        These fits stop at a gap of 5 * tol.
     cv : int or scikit-learn splitter
     patience : int
         Evaluations without improvement before ``fit(..., validation=...)`` stops.

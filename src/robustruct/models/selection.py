@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FIRST = 10.0  # times 1 / n_samples: where the walk of alphas="auto" starts
 STEP = 10.0**0.5
-FOLD_TOL = 5.0  # times tol: held-out scores settle long before the gap closes
 PATIENCE = 2  # steps without a better score after which the walk ends
 FARTHEST = 14  # steps in either direction: seven orders of magnitude
 
@@ -101,8 +100,7 @@ class _Fold:
         train: np.ndarray,
         test: np.ndarray,
     ) -> None:
-        tol = FOLD_TOL * model.tol
-        self.model = clone(model).set_params(alphas=None, loss=loss, tol=tol, verbose=0)
+        self.model = clone(model).set_params(alphas=None, loss=loss, verbose=0)
         self.train = [_part(value, train) for value in values]
         self.test = [_part(value, test) for value in values]
         self.alpha = np.inf
