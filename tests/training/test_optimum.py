@@ -39,8 +39,8 @@ def test_pairwise_ascent_finds_the_optimum(name, hinge):
 @agm_and_svm
 def test_every_certificate_brackets_the_optimum(name, hinge):
     lower, upper, _ = optimum(name, hinge)
-    progress, _ = fitted(CASES[name].problem(hinge=hinge), tol=1e-4)
-    assert len(progress.history) > 3
+    progress, _ = fitted(CASES[name].problem(hinge=hinge), tol=1e-4, check_every=1)
+    assert [record.n_iter for record in progress.history[:4]] == [1, 2, 3, 4]
     for record in progress.history:
         assert record.dual <= upper * (1 + 1e-12)
         assert record.primal >= lower * (1 - 1e-12)

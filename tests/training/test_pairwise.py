@@ -116,8 +116,8 @@ def test_sparse_features_are_trained_like_dense_ones(name):
 
 def test_a_centre_given_is_a_warm_start():
     problem = CASES["trees"].problem()
-    cold, _ = fitted(problem, tol=1e-3)
-    progress = Progress(problem, 1e-3)
+    cold, _ = fitted(problem, tol=1e-3, check_every=1)
+    progress = Progress(problem, 1e-3, check_every=1)
     warm = PairwiseAscent(problem, centre=cold.theta)
     pairwise.fit_pairwise(problem, progress, 3000, np.random.default_rng(0), warm)
     assert progress.converged

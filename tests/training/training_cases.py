@@ -192,10 +192,15 @@ def optimum(name: str, hinge: bool) -> tuple[float, float, np.ndarray]:
 
 
 def fitted(
-    problem: Problem, *, tol: float = 1e-6, seed: int = 0, max_iter: int = 3000
+    problem: Problem,
+    *,
+    tol: float = 1e-6,
+    seed: int = 0,
+    max_iter: int = 3000,
+    check_every: int | None = None,
 ) -> tuple[Progress, PairwiseAscent]:
     """A fit by pairwise ascent."""
-    progress = Progress(problem, tol)
+    progress = Progress(problem, tol, check_every=check_every)
     return progress, fit_pairwise(problem, progress, max_iter, np.random.default_rng(seed))
 
 

@@ -197,6 +197,10 @@ class PairwiseAscent:
         """What has been learnt so far."""
         return self.theta
 
+    def moments(self) -> np.ndarray:
+        """G(q), as tracked by the steps taken."""
+        return (self.problem.alpha + self.kappa) * self.theta - self.kappa * self.centre
+
     def follow(self, moments: np.ndarray) -> None:
         """θ from G(q) and the centre."""
         self.theta[:] = (moments + self.kappa * self.centre) / (self.problem.alpha + self.kappa)
@@ -245,6 +249,19 @@ def fit_pairwise(
     should succeed, and else at passes 4, 8, 16, ...
     """
     ascent = PairwiseAscent(problem) if ascent is None else ascent
+    before = ascent.n_passes
+    try:
+        _passes(ascent, progress, max_iter, rng)
+    except KeyboardInterrupt:
+        if ascent.n_passes > before and not progress.history:  # keep what whole passes have found
+            progress.report(ascent.n_passes - before, ascent.weights, *ascent.bounds())
+        raise
+    return ascent
+
+
+def _passes(
+    ascent: PairwiseAscent, progress: Progress, max_iter: int, rng: np.random.Generator
+) -> None:
     n_samples = ascent.problem.design.batch.n_samples
     next_check, optimism = progress.check_every or 4, 1.0
     for n_iter in range(1, max_iter + 1):
@@ -253,7 +270,7 @@ def fit_pairwise(
             order = order[ascent.gap[order] >= ascent.tuning.skip * ascent.gap.mean()]
         ascent.visit(order)
         estimate = sum(ascent.gap_parts())
-        scale = progress.scale(min(progress.primal, problem.untrained))
+        scale = progress.scale(min(progress.primal, progress.problem.untrained))
         progress.passed(n_iter, optimism * estimate / scale)
         promising = optimism * estimate <= progress.tol * scale
         if promising or n_iter in (next_check, max_iter):
@@ -263,4 +280,3 @@ def fit_pairwise(
                 break
             optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
         ascent.move_centres()
-    return ascent

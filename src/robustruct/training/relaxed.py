@@ -151,9 +151,7 @@ class RelaxedAscent(PairwiseAscent):
         return float(self.problem.share @ (self.gap + self.given)), outer
 
     def moments(self) -> np.ndarray:
-        """G(q), as tracked by the steps taken."""
-        drawn = self.kappa * self.centre + self.problem.alpha * self.origin
-        return (self.problem.alpha + self.kappa) * self.theta - drawn
+        return super().moments() - self.problem.alpha * self.origin
 
     def follow(self, moments: np.ndarray) -> None:
         super().follow(moments + self.problem.alpha * self.origin)
