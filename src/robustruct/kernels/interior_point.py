@@ -107,7 +107,8 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
         begin(lo, n, unit, middle, 0.0, game, found, state, scratch)
         answer(n, tree, scalar, vec, mat)
     # Among many nodes a label is always missed, and another round costs more than it saves.
-    reach = GUESSED * max(1.0, n / 100.0)
+    many = n > 200
+    reach = max(GUESSED, 2.0 * total) if many else GUESSED
     loosening, share = middle, 0.0
     if warm:
         reach, loosening, share = KNOWN, 0.0, 1.0
@@ -117,7 +118,8 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
         if pairs == 0:
             break
         # A rough answer tells which few labels matter: worth it where more than a few are kept.
-        goal = ROUGH * n if not rough and pairs > (loss.shape[0] + 16) * n else 0.0
+        few = many or rough or pairs <= (loss.shape[0] + 16) * n
+        goal = 0.0 if few else ROUGH * n
         rough = True
         begin(lo, n, unit, max(loosening, 1e-3), share, game, known, state, scratch)
         gap = loosen(n, loosening, tree, scalar, vec, mat)
