@@ -198,7 +198,7 @@ def draw(risks: dict, sizes: list[int], file: Any) -> None:
             panel.plot([last], [exact], clip_on=False, markersize=7, **LOOK[name])
         panel.set_xscale("log")
         panel.axvline(last / 2.4, color="0.85", linewidth=1)
-        panel.set_title(f"{case.title} (max-margin: {case.ssvm})", fontsize=8)
+        panel.set_title(f"{case.title} (SSVM {case.ssvm})", fontsize=8)
     for panel in axes[:, 0]:
         panel.set_ylabel("risk", fontsize=8)
     for panel in axes[-1]:
