@@ -18,6 +18,7 @@ CHECKS = {
     "types": ["mypy"],
     "layers": ["lint-imports"],
     "tests": ["pytest", "-n", "2", "--dist", "worksteal", "--doctest-modules", "tests", "src"],
+    "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "build/docs"],
 }
 
 

@@ -59,7 +59,7 @@ class AGM(StructuredModel):
     loss : "hamming", "absolute", "squared", (k, k) array or Loss, default="hamming"
         What a mistake costs; see `robustruct.losses`.
     alpha : float, optional
-        Strength of the penalty (alpha / 2) |weights|²; by default 1 / n_samples (with
+        Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
     optimizer : "auto", "pairwise" or "subgradient"
         "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
