@@ -22,15 +22,23 @@ def best_below(below, table, message):
                 value = below[b] + table[b, a]
                 message[a] = value if value > message[a] else message[a]
         return
+    one = np.uint64(1)  # unsigned, or numba would allow for negative indices
     for start in range(0, k, 8):
-        a = min(start, k - 8)
+        a0 = np.uint64(min(start, k - 8))
+        a1 = a0 + one
+        a2 = a1 + one
+        a3 = a2 + one
+        a4 = a3 + one
+        a5 = a4 + one
+        a6 = a5 + one
+        a7 = a6 + one
         m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = -np.inf
         for b in range(k):
             score = below[b]
-            v0, v1 = score + table[b, a], score + table[b, a + 1]
-            v2, v3 = score + table[b, a + 2], score + table[b, a + 3]
-            v4, v5 = score + table[b, a + 4], score + table[b, a + 5]
-            v6, v7 = score + table[b, a + 6], score + table[b, a + 7]
+            v0, v1, v2, v3 = table[b, a0], table[b, a1], table[b, a2], table[b, a3]
+            v4, v5, v6, v7 = table[b, a4], table[b, a5], table[b, a6], table[b, a7]
+            v0, v1, v2, v3 = score + v0, score + v1, score + v2, score + v3
+            v4, v5, v6, v7 = score + v4, score + v5, score + v6, score + v7
             m0 = v0 if v0 > m0 else m0
             m1 = v1 if v1 > m1 else m1
             m2 = v2 if v2 > m2 else m2
@@ -39,8 +47,8 @@ def best_below(below, table, message):
             m5 = v5 if v5 > m5 else m5
             m6 = v6 if v6 > m6 else m6
             m7 = v7 if v7 > m7 else m7
-        message[a], message[a + 1], message[a + 2], message[a + 3] = m0, m1, m2, m3
-        message[a + 4], message[a + 5], message[a + 6], message[a + 7] = m4, m5, m6, m7
+        message[a0], message[a1], message[a2], message[a3] = m0, m1, m2, m3
+        message[a4], message[a5], message[a6], message[a7] = m4, m5, m6, m7
 
 
 @kernel

@@ -245,8 +245,9 @@ def fit_pairwise(
 ) -> PairwiseAscent:
     """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
 
-    Certificates cost about a pass each: one is made when the gap seen by the visits says that it
-    should succeed, and else at passes 4, 8, 16, ...
+    Certificates cost two passes each: the first is made after the first pass that revisits every
+    sample, later ones when the gap seen by the visits says that they should succeed, and else when
+    the number of passes has doubled.
     """
     ascent = PairwiseAscent(problem) if ascent is None else ascent
     before = ascent.n_passes
@@ -263,7 +264,7 @@ def _passes(
     ascent: PairwiseAscent, progress: Progress, max_iter: int, rng: np.random.Generator
 ) -> None:
     n_samples = ascent.problem.design.batch.n_samples
-    next_check, optimism = progress.check_every or 4, 1.0
+    next_check, optimism = progress.check_every or FULL_PASS_EVERY, 1.0
     for n_iter in range(1, max_iter + 1):
         order = rng.permutation(n_samples)
         if n_iter % FULL_PASS_EVERY and n_iter > 1:
@@ -272,7 +273,7 @@ def _passes(
         estimate = sum(ascent.gap_parts())
         scale = progress.scale(min(progress.primal, progress.problem.untrained))
         progress.passed(n_iter, optimism * estimate / scale)
-        promising = optimism * estimate <= progress.tol * scale
+        promising = bool(progress.history) and optimism * estimate <= progress.tol * scale
         if promising or n_iter in (next_check, max_iter):
             next_check = max(next_check, n_iter + min(n_iter, progress.check_every or n_iter))
             primal, dual = ascent.bounds()
