@@ -16,8 +16,8 @@ from robustruct import AGM, Graph, plots
 from robustruct.datasets import load_sst
 from robustruct.metrics import mean_loss
 
-train = load_sst("train").subset(slice(0, 1000))
-test = load_sst("test").subset(slice(0, 500))
+train = load_sst("train").subset(slice(0, 400))
+test = load_sst("test").subset(slice(0, 300))
 print(train, test, sep="\n")
 print(train.X[0], train.X[0].edges[:4].tolist())
 
