@@ -29,7 +29,7 @@ print("weights of its frames:", position_weights(train.y[:1])[0].round(3))
 # ``node_weight`` multiplies the cost of each frame, in training and in the score. ``alphas`` lists
 # the penalties to choose from by cross-validation on the training sequences.
 
-options = {"alphas": [30, 10, 3, 1, 0.3], "cv": 5, "random_state": 0}
+options = {"alphas": [300, 100, 30, 10, 3, 1], "cv": 5, "random_state": 0}
 models = {
     "AGM": AGM("absolute", **options),
     "CRF": CRF("absolute", **options),
@@ -55,10 +55,13 @@ plt.show()
 
 shown = 5
 (game,) = models["AGM"].predict_games(test.X[shown : shown + 1], solver="pairwise", tol=1e-3)
-figure, ax = plt.subplots(figsize=(10, 2.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(12, 2.6), layout="constrained")
 plots.strategies(game, [1, 2, 3], captions=test.y[shown].astype(str), ax=ax)
 ax.set_title("likeliest label above, true label below each frame")
 plt.show()
-print("confusion of the AGM:")
+
+# %%
+# Which labels are taken for which?
+
 plots.confusion_matrix(test.y, models["AGM"].predict(test.X), np.arange(1, 4))
 plt.show()
