@@ -40,8 +40,9 @@ def comparable(text: str) -> str:
     text = re.sub(r"\([\d.]+ MB\)", "(N MB)", text)
     # The columns of seconds and gaps in the table of a comparison.
     text = re.sub(r" +\d+\.\d s +\d+\.\d s +\d\.\d\d%", " S s S s G%", text)
-    # The column of seconds in the history of training.
-    return re.sub(r"^( +\d+ +)\d+\.\d\d( )", r"\1S.SS\2", text, flags=re.MULTILINE)
+    # The column of seconds in the history of training, as wide as its largest number.
+    text = re.sub(r"^( +pass) +seconds", r"\1 seconds", text, flags=re.MULTILINE)
+    return re.sub(r"^( +\d+) +\d+\.\d\d( )", r"\1 S.SS\2", text, flags=re.MULTILINE)
 
 
 def golden(name: str, text: str) -> None:

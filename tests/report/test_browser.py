@@ -16,6 +16,7 @@ from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -139,10 +140,16 @@ def test_heat_maps_by_keyboard(opened: Any) -> None:
 def test_strategies_have_tooltips(opened: Any) -> None:
     opened.find_element(By.ID, "report-tab-3").click()
     node = opened.find_element(By.CSS_SELECTOR, "#report-panel-3 [data-tip]")
-    opened.execute_script("arguments[0].scrollIntoView(); arguments[0].focus()", node)
-    opened.execute_script("arguments[0].blur(); arguments[0].focus()", node)
-    assert "predictor p:" in tip(opened)
-    assert "adversary q:" in tip(opened)
+    opened.execute_script("arguments[0].scrollIntoView()", node)
+
+    def shown(browser: Any) -> str:
+        browser.execute_script("arguments[0].blur(); arguments[0].focus()", node)
+        return tip(browser)
+
+    # Scrolling hides tips, and a busy browser scrolls late.
+    text = WebDriverWait(opened, 10).until(shown)
+    assert "predictor p:" in text
+    assert "adversary q:" in text
 
 
 @both
