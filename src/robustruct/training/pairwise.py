@@ -219,6 +219,15 @@ class PairwiseAscent:
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
         return adjoint(design, share[:, None] * (problem.truth - q.r), sums, problem.n_jobs)
 
+    def plain_bounds(self) -> tuple[float, float]:
+        """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
+
+        The blocks q may then be half grown, and no kernel may look at them.
+        """
+        nothing = np.zeros_like(self.theta)
+        dual = self.problem.dual(nothing, self.problem.truth)
+        return self.problem.primal(self.theta, self.p0), dual
+
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         moments = self.recomputed_moments()
@@ -255,7 +264,7 @@ def fit_pairwise(
         _passes(ascent, progress, max_iter, rng)
     except KeyboardInterrupt:
         if ascent.n_passes > before and not progress.history:  # keep what whole passes have found
-            progress.report(ascent.n_passes - before, ascent.weights, *ascent.bounds())
+            progress.report(ascent.n_passes - before, ascent.weights, *ascent.plain_bounds())
         raise
     return ascent
 
