@@ -239,6 +239,17 @@ def test_a_batch_is_its_games_on_any_number_of_threads():
     assert (upper - lower <= game.allowed_gap(1e-6)).all()
 
 
+def test_a_warm_start_may_play_what_is_now_forbidden():
+    data = random_game(6, 4, seed=1)
+    before = InteriorPoint().play(as_game(data), 1e-6)
+    game = as_game(data)
+    root = int(np.flatnonzero(game.scores.batch.parent < 0)[0])
+    game.scores.unary[root, before.r[root].argmax()] = -np.inf
+    play = solve_batch(game, InteriorPoint(), 1e-6, before)
+    assert play.r[root, before.r[root].argmax()] == 0
+    assert relative_gap(game, play) <= 1e-6
+
+
 def test_says_when_iterations_ran_out():
     game = as_game(random_game(20, 5))
     play = solve_batch(game, InteriorPoint(max_iter=2), 1e-6)

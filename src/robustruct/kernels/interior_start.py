@@ -74,7 +74,7 @@ def restrict(
         m = 0
         for b in range(k):
             gain[i, b] = best[i, b] - top
-            if gain[i, b] >= -reach or r[i, b] > PLAYED:
+            if gain[i, b] >= -reach or (r[i, b] > PLAYED and gain[i, b] > -np.inf):
                 labels[j, m] = b
                 mat[j, INVERSE, m, 0] = 1.0
                 m += 1
