@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -43,5 +44,27 @@ def over_samples(
     goals = np.linspace(0, node_offsets[-1], wanted + 1)[1:-1]
     cuts = np.unique([0, *np.searchsorted(node_offsets, goals), n_samples])
     ranges = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    with ThreadPoolExecutor(len(ranges)) as pool:
-        return list(pool.map(lambda span: work(*span), ranges))
+    return together(work, ranges)
+
+
+def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+    """``work(*arguments)`` for each of the calls, all at once; results in order."""
+    if len(calls) == 1:
+        return [work(*calls[0])]
+    others = [_pool(len(calls) - 1).submit(work, *call) for call in calls[1:]]
+    try:
+        first = work(*calls[0])  # the thread that waits can work as well
+    finally:
+        for other in others:  # no thread may write into arrays that the caller takes up again
+            other.exception()
+    return [first, *(other.result() for other in others)]
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    """Threads are kept: starting one takes longer than much of the work it is for."""
+    return ThreadPoolExecutor(size, "robustruct")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive it
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from training_cases import CASES
 
+from robustruct.constraints import node_kinds
 from robustruct.features import split_weights
 from robustruct.kernels import pairwise as kernels
-from robustruct.training.pairwise import PairwiseAscent
+from robustruct.training.dual_blocks import DENSE, DualBlocks
 
 forests = [name for name, case in CASES.items() if not case.problem().design.batch.n_chords]
 every_case = pytest.mark.parametrize("name", forests)  # steps on cycles do without
@@ -17,16 +18,17 @@ every_case = pytest.mark.parametrize("name", forests)  # steps on cycles do with
 @every_case
 def test_they_are_the_products_of_the_rows(name):
     problem = CASES[name].problem()
-    design, batch, ascent = problem.design, problem.design.batch, PairwiseAscent(problem)
+    design, batch, blocks = problem.design, problem.design.batch, DualBlocks(problem, DENSE)
+    node_start, table_start, node_gram, table_gram = blocks.grams
     for s in range(batch.n_samples):
         span = slice(batch.node_offsets[s], batch.node_offsets[s + 1])
         rows = design.nodes[span]
-        found = ascent.node_gram[ascent.node_start[s] : ascent.node_start[s + 1]]
+        found = node_gram[node_start[s] : node_start[s + 1]]
         np.testing.assert_allclose(found, (rows @ rows.T).ravel(), atol=1e-12)
         tables = design.table_of[span][batch.parent[span] >= 0]
         distinct = list(dict.fromkeys(tables.tolist()))
         rows = design.edges[design.table_row[distinct]]
-        found = ascent.table_gram[ascent.table_start[s] : ascent.table_start[s + 1]]
+        found = table_gram[table_start[s] : table_start[s + 1]]
         np.testing.assert_allclose(found, (rows @ rows.T).ravel(), atol=1e-12)
 
 
@@ -34,21 +36,23 @@ def test_they_are_the_products_of_the_rows(name):
 def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
     problem = CASES[name].problem()
     design, batch, k = problem.design, problem.design.batch, problem.n_labels
-    ascent, rng = PairwiseAscent(problem), np.random.default_rng(0)
+    blocks, rng = DualBlocks(problem, DENSE), np.random.default_rng(0)
     theta = rng.normal(size=problem.n_weights)
     node_theta, edge_theta = split_weights(design, theta, k)
     edge_theta = edge_theta.reshape(-1, k * k)
-    x, f = ascent.nodes, ascent.edges
+    x, f = blocks.nodes, blocks.edges
+    node_start, table_start, node_gram, table_gram = blocks.grams
     rows = x.indptr, x.indices, x.data, node_theta, f.indptr, f.indices, f.data, edge_theta
-    layout = design.table_of, design.table_row, ascent.turned
+    layout = design.table_of, design.table_row, design.table_turned.astype(np.intp)
 
     def gathered(lo, hi):
         n = hi - lo
         unary, tables = np.empty((n, k)), np.zeros((min(n, design.n_tables), k, k))
         slot, slot_turn = np.empty(n, np.intp), np.empty(n, np.intp)
         used = kernels._gather(
-            lo, hi, batch.parent, *rows, *layout, ascent.kinds, problem.constraints.unary_masks(),
-            problem.constraints.pair_masks(), np.full(design.n_tables, -1, np.intp),
+            lo, hi, batch.parent, *rows, *layout, node_kinds(design),
+            problem.constraints.unary_masks(), problem.constraints.pair_masks(),
+            np.full(design.n_tables, -1, np.intp),
             unary, tables, slot, slot_turn,
         )  # fmt: skip
         return unary, tables[:used], slot, slot_turn
@@ -72,8 +76,8 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
             )  # fmt: skip
             assert not any(values.any() for values in change)
             kernels._update_scores(
-                lo, n, *part, design.table_of, ascent.turned, slot, slot_turn,
-                ascent.node_gram, ascent.node_start[s], ascent.table_gram, ascent.table_start[s],
+                lo, n, *part, design.table_of, layout[2], slot, slot_turn,
+                node_gram, node_start[s], table_gram, table_start[s],
                 len(tables), 0.3, unary, augmented, tables,
             )  # fmt: skip
         expected, expected_tables, _, _ = gathered(lo, hi)

@@ -17,6 +17,7 @@ from training_cases import (
 from robustruct import AGM, CRF, SSVM
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import fit_likelihood
+from robustruct.training.site import Site
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 agm_and_svm = pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
@@ -66,7 +67,7 @@ def test_likelihood_has_the_optimum_of_the_reference(name):
     reference, best = enumerated(name).likelihood_optimum()
     problem = CASES[name].problem()
     progress = Progress(problem, 1e-9)
-    fit_likelihood(problem, progress, 1000)
+    fit_likelihood(Site([problem]), progress, 1000)
     assert progress.converged
     assert progress.primal == pytest.approx(reference, rel=1e-8)
     np.testing.assert_allclose(progress.theta, best, atol=1e-3)

@@ -22,9 +22,11 @@ from robustruct.constraints import Constraints
 from robustruct.features import FeatureSpace
 from robustruct.graphs import Graph
 from robustruct.testing.oracles import full_game_value
+from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.problem import Problem
+from robustruct.training.site import Site
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +203,14 @@ def fitted(
 ) -> tuple[Progress, PairwiseAscent]:
     """A fit by pairwise ascent."""
     progress = Progress(problem, tol, check_every=check_every)
-    return progress, fit_pairwise(problem, progress, max_iter, np.random.default_rng(seed))
+    ascent = PairwiseAscent(Site([problem]))
+    fit_pairwise(ascent, progress, max_iter, seed)
+    return progress, ascent
+
+
+def blocks_of(ascent: PairwiseAscent) -> DualBlocks:
+    """The dual blocks of all samples."""
+    return ascent.sites.blocks[0]
 
 
 class Enumerated:

@@ -43,6 +43,15 @@ class Atoms:
         for first, last in every:
             node_marginals(first, last, b.node_offsets, self.atom, self.mass, self.count, self.r)
 
+    def state(self) -> dict[str, np.ndarray]:
+        """All that steps change; `restore` takes it back."""
+        return {"r": self.r, "atom": self.atom, "mass": self.mass, "count": self.count}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        self.r, self.count = state["r"], state["count"]
+        self.atom, self.mass = state["atom"], state["mass"]
+
     def dense_edges(self) -> np.ndarray:
         """(slots, k, k) edge marginals."""
         b, k = self.batch, self.n_labels

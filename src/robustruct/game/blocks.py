@@ -59,6 +59,15 @@ class Blocks:
                 first, last, b.node_offsets, b.parent, self.r, self.pair, self.mass, self.count
             )
 
+    def state(self) -> dict[str, np.ndarray]:
+        """All that steps change; `restore` takes it back."""
+        return {"r": self.r, "pair": self.pair, "mass": self.mass, "count": self.count}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        self.r, self.count = state["r"], state["count"]
+        self.pair, self.mass = state["pair"], state["mass"]
+
     def dense_edges(self) -> np.ndarray:
         """(N, k, k) edge marginals."""
         k = self.r.shape[1]

@@ -105,10 +105,11 @@ class _Ascent:
             )  # fmt: skip
         else:
             pairwise_visits(
-                active, batch.node_offsets, batch.parent, x1, x2, x3, self.theta_node, f1, f2, f3,
-                self.theta_edge, scores.table_of, rows, turns, kinds, mask, pair_mask, game.cost,
-                game.weight, rates, self.inv_mu, inner, self.p0, q.r, q.pair, q.mass, q.count,
-                *self._change, starts, starts, empty, empty, self.gap, self.given,
+                active, batch.node_offsets, batch.parent, (x1, x2, x3, f1, f2, f3),
+                self.theta_node, self.theta_edge, (scores.table_of, rows, turns),
+                (kinds, mask, pair_mask), game.cost, game.weight, rates, self.inv_mu, inner,
+                self.p0, q.r, q.pair, q.mass, q.count, *self._change, starts, starts, empty, empty,
+                self.gap, self.given,
             )  # fmt: skip
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]

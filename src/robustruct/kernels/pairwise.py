@@ -3,8 +3,10 @@
 For a sample with adversary marginals (r, q) a visit takes y, the best labelling for the adversary,
 and w, its worst labelling inside the support of q, and moves mass from w to y. Where y and w agree
 nothing moves, so the nodes where they differ fall into connected components, and each component
-takes its own step (marginals stay consistent, as only the component's nodes and edges change). The
-predictor is kept close to a centre p0 (method of multipliers): p = Proj(p0 - L r / mu). With
+takes its own step (marginals stay consistent, as only the component's nodes and edges change). To
+look for y and w takes most of the time and moves nothing, so several samples may be looked at by
+several threads before the first of them steps. The predictor is kept close to a centre p0 (method
+of multipliers): p = Proj(p0 - L r / mu). With
 1/mu = 0 the predictor stays at p0; with p0 at the truth that is a structured SVM.
 
 Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
@@ -362,31 +364,216 @@ def _move_mass(lo, begin, end, items, up, y, w, component, owner, step, r, pair,
 
 
 @kernel
-def pairwise_visits(
-    order, offsets, parent, x_indptr, x_indices, x_data, theta_node,
-    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
-    node_kind, unary_mask, pair_mask, cost, weight, rate, inv_mu, inner, p0, r, pair, mass, count,
-    change_node, change_edge, node_start, table_start, node_gram, table_gram, gap, given,
-):  # fmt: skip
-    """Visit the samples of ``order`` in turn, moving theta, r and the pairs in place.
+def label_spread(cost):
+    """(k, k) |L(:, y) - L(:, w)|²: how the predictor's answer bends the dual along y - w."""
+    k = len(cost)
+    spread = np.zeros((k, k))
+    for y in range(k):
+        for w in range(k):
+            for a in range(k):
+                spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
+    return spread
 
-    ``inner`` steps a visit at most. gap (S,): how far (r, q) was from the best answer to the
-    predictor when the visit began; given (S,): what the predictor itself gave away. Their sum is
-    the sample's share of the duality gap at that moment. change_* are scratch of theta's shape,
-    zero before and after. Without Gram matrices (node_gram of length 0) every step gathers the
-    scores anew.
+
+@kernel
+def _links(lo, n, parent, up):
+    for i in range(n):
+        up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
+
+
+@kernel
+def _own_score(n, up, augmented, tables, slot, r, pair, mass, count):
+    """What the sample's marginals score: <augmented, r> + <tables, q>."""
+    k = augmented.shape[1]
+    value = 0.0
+    for i in range(n):
+        for b in range(k):
+            if r[i, b] != 0.0:
+                value += r[i, b] * augmented[i, b]
+        if up[i] >= 0:
+            table = tables[slot[i]]
+            for at in range(count[i]):
+                code = pair[i, at]
+                value += mass[i, at] * table[code // k, code % k]
+    return value
+
+
+@kernel
+def _steps(
+    s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices, x_data,
+    theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, weight,
+    rate, inv_mu, spread, r, pair, mass, count, change_node, change_edge, done,
+):  # fmt: skip
+    """A step of the best length for each component of y != w; return their number.
+
+    tilt (n,): what the predictor adds to the score of y over that of w. done (components,), out:
+    the length of each step, the mass that it moved.
     """
+    found = _components(n, up, y, w, component, owner, start, items)
+    for c in range(found):
+        begin, end = start[c], start[c + 1]
+        done[c] = 0.0
+        most = _mass_to_move(
+            lo, begin, end, items, up, y, w, component, owner, r, pair, mass, count
+        )
+        if most <= 0.0:
+            continue
+        gain, norm = _lay_out(
+            lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data,
+            theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
+            change_node, change_edge,
+        )  # fmt: skip
+        curvature = rate[s] * norm
+        for at in range(begin, end):
+            i = items[at]
+            if component[i] >= 0:
+                gain += tilt[i]
+                curvature += weight[lo + i] * spread[y[i], w[i]] * inv_mu
+        step = 0.0
+        if gain > 0.0:
+            step = most if gain >= most * curvature else gain / curvature
+        _apply(
+            lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
+            f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, change_node,
+            change_edge, step * rate[s],
+        )  # fmt: skip
+        if step > 0.0:
+            _move_mass(
+                lo, begin, end, items, up, y, w, component, owner, step, r, pair, mass, count
+            )
+            done[c] = step
+    return found
+
+
+@kernel
+def _look(
+    lo, n, up, cost, cost_t, weight, inv_mu, p0, r, pair, mass, count, unary, tables, slot,
+    augmented, best, p, scratch, y, w, enough,
+):  # fmt: skip
+    """Best labelling y and worst one w in the support, under the scores as they are.
+
+    Return (gap, what the predictor gives away, whether to step from w to y). No w is looked for
+    where the gap is at most ``enough``.
+    """
+    hi = lo + n
+    lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
+    max_product_up(0, n, up, augmented, tables, slot, best)
+    own = r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi]
+    value = max_product_down(0, n, up, tables, slot, best, y)
+    value -= _own_score(n, up, augmented, tables, slot, *own)
+    if value <= enough:
+        return value, lost, False
+    return value, lost, _worst_in_support(n, up, augmented, tables, slot, *own, best, w)
+
+
+@kernel
+def pairwise_looks(
+    order, offsets, parent, features, theta_node, theta_edge, tabled, rules, cost, weight, inv_mu,
+    p0, r, pair, mass, count, slot_of_table, y, w, tilt, gap, given,
+):  # fmt: skip
+    """Look at the samples of ``order``, none of which moves: several threads may look at once.
+
+    gap (S,): how far (r, q) is from the best answer to the predictor; given (S,): what the
+    predictor itself gives away. Their sum is the sample's share of the duality gap. y, w (N,) and
+    tilt (N,): for `pairwise_steps`; y is -1 at the first node of a sample that should rest.
+    slot_of_table (tables,): scratch of one thread, -1 before and after.
+    """
+    x_indptr, x_indices, x_data, f_indptr, f_indices, f_data = features
+    table_of, table_row, table_turn = tabled
+    node_kind, unary_mask, pair_mask = rules
+    k = theta_node.shape[1]
+    longest = 0
+    for s in order:
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    cost_t = cost.T.copy()
+    tolerance = 1e-10 * np.abs(cost).max()
+    unary = np.empty((longest, k))
+    augmented = np.empty((longest, k))
+    best = np.empty((longest, k))
+    tables = np.empty((min(longest, len(table_row)), k, k))
+    slot = np.empty(longest, np.intp)
+    slot_turn = np.empty(longest, np.intp)
+    up = np.empty(longest, np.intp)
+    p = np.empty(k)
+    scratch = np.empty(k)
+    for s in order:
+        lo, hi = offsets[s], offsets[s + 1]
+        n = hi - lo
+        _links(lo, n, parent, up)
+        _gather(
+            lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+            theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask,
+            slot_of_table, unary, tables, slot, slot_turn,
+        )  # fmt: skip
+        gap[s], given[s], moves = _look(
+            lo, n, up, cost, cost_t, weight, inv_mu, p0, r, pair, mass, count, unary, tables, slot,
+            augmented, best, p, scratch, y[lo:hi], w[lo:hi], tolerance * n,
+        )  # fmt: skip
+        if not moves:
+            y[lo] = -1
+            continue
+        for i in range(n):
+            a, b = y[lo + i], w[lo + i]
+            tilt[lo + i] = augmented[i, a] - unary[i, a] - augmented[i, b] + unary[i, b]
+
+
+@kernel
+def pairwise_steps(
+    order, offsets, parent, features, theta_node, theta_edge, tabled, weight, rate, inv_mu, spread,
+    r, pair, mass, count, change_node, change_edge, y, w, tilt,
+):  # fmt: skip
+    """Step from w to y in the samples of ``order``, in turn, moving theta, r and the pairs.
+
+    Other samples may have moved theta since y and w were found: they may be no longer the best and
+    the worst, but each step has the best length under theta as it is now.
+    """
+    x_indptr, x_indices, x_data, f_indptr, f_indices, f_data = features
+    table_of, table_row, table_turn = tabled
+    longest = 0
+    for s in order:
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    up = np.empty(longest, np.intp)
+    component = np.empty(longest, np.intp)
+    owner = np.empty(longest, np.intp)
+    items = np.empty(longest, np.intp)
+    start = np.empty(longest + 2, np.intp)
+    done = np.empty(longest)
+    for s in order:
+        lo, hi = offsets[s], offsets[s + 1]
+        n = hi - lo
+        if y[lo] < 0:
+            continue
+        _links(lo, n, parent, up)
+        _steps(
+            s, lo, n, up, y[lo:hi], w[lo:hi], tilt[lo:hi], component, owner, start, items,
+            x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
+            table_of, table_row, table_turn, weight, rate, inv_mu, spread, r, pair, mass, count,
+            change_node, change_edge, done,
+        )  # fmt: skip
+
+
+@kernel
+def pairwise_visits(
+    order, offsets, parent, features, theta_node, theta_edge, tabled, rules, cost, weight, rate,
+    inv_mu, inner, p0, r, pair, mass, count, change_node, change_edge, node_start, table_start,
+    node_gram, table_gram, gap, given,
+):  # fmt: skip
+    """Visit the samples of ``order`` in turn: up to ``inner`` looks with their steps for each.
+
+    gap and given as `pairwise_looks` leaves them, when the visit began. change_* are scratch of
+    theta's shape, zero before and after. Without Gram matrices (node_gram of length 0) every look
+    gathers the scores anew.
+    """
+    x_indptr, x_indices, x_data, f_indptr, f_indices, f_data = features
+    table_of, table_row, table_turn = tabled
+    node_kind, unary_mask, pair_mask = rules
     k = theta_node.shape[1]
     has_gram = len(node_gram) > 0
     longest = 0
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
     cost_t = cost.T.copy()
-    spread = np.zeros((k, k))
-    for y in range(k):
-        for w in range(k):
-            for a in range(k):
-                spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
+    spread = label_spread(cost)
     tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((longest, k))
     augmented = np.empty((longest, k))
@@ -396,94 +583,57 @@ def pairwise_visits(
     slot = np.empty(longest, np.intp)
     slot_turn = np.empty(longest, np.intp)
     up = np.empty(longest, np.intp)
-    y_labels = np.empty(longest, np.intp)
-    w_labels = np.empty(longest, np.intp)
+    y = np.empty(longest, np.intp)
+    w = np.empty(longest, np.intp)
+    tilt = np.empty(longest)
     component = np.empty(longest, np.intp)
     owner = np.empty(longest, np.intp)
     items = np.empty(longest, np.intp)
     start = np.empty(longest + 2, np.intp)
+    done = np.empty(longest)
     p = np.empty(k)
     scratch = np.empty(k)
     for s in order:
         lo, hi = offsets[s], offsets[s + 1]
         n = hi - lo
-        for i in range(n):
-            up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
-        first_gap = 0.0
+        _links(lo, n, parent, up)
         n_tables = 0
         for m in range(inner):
             if m == 0 or not has_gram:
                 n_tables = _gather(
                     lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices,
                     f_data, theta_edge, table_of, table_row, table_turn, node_kind, unary_mask,
-                    pair_mask,
-                    slot_of_table, unary, tables, slot, slot_turn,
+                    pair_mask, slot_of_table, unary, tables, slot, slot_turn,
                 )  # fmt: skip
-            lost = _augment(
-                lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented
-            )
-            max_product_up(0, n, up, augmented, tables, slot, best)
-            value = max_product_down(0, n, up, tables, slot, best, y_labels)
-            for i in range(n):
-                for b in range(k):
-                    if r[lo + i, b] != 0.0:
-                        value -= r[lo + i, b] * augmented[i, b]
-                if up[i] >= 0:
-                    table = tables[slot[i]]
-                    for at in range(count[lo + i]):
-                        code = pair[lo + i, at]
-                        value -= mass[lo + i, at] * table[code // k, code % k]
+            enough = tolerance * n if m == 0 else max(tolerance * n, 0.1 * gap[s])
+            value, lost, moves = _look(
+                lo, n, up, cost, cost_t, weight, inv_mu, p0, r, pair, mass, count, unary, tables,
+                slot, augmented, best, p, scratch, y, w, enough,
+            )  # fmt: skip
             if m == 0:
-                first_gap = value
                 gap[s] = value
                 given[s] = lost
-            if value <= tolerance * n or (m > 0 and value < 0.1 * first_gap):
+            if not moves:
                 break
-            if not _worst_in_support(
-                n, up, augmented, tables, slot, r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi],
-                best, w_labels,
-            ):  # fmt: skip
-                break
+            for i in range(n):
+                a, b = y[i], w[i]
+                tilt[i] = augmented[i, a] - unary[i, a] - augmented[i, b] + unary[i, b]
             moved = False
-            for c in range(_components(n, up, y_labels, w_labels, component, owner, start, items)):
-                begin, end = start[c], start[c + 1]
-                most = _mass_to_move(
-                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
-                    r, pair, mass, count,
-                )  # fmt: skip
-                if most <= 0.0:
+            found = _steps(
+                s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices,
+                x_data, theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row,
+                table_turn, weight, rate, inv_mu, spread, r, pair, mass, count, change_node,
+                change_edge, done,
+            )  # fmt: skip
+            for c in range(found):
+                if done[c] == 0.0:
                     continue
-                gain, norm = _lay_out(
-                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
-                    x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
-                    theta_edge, table_of, table_row, table_turn, change_node, change_edge,
-                )  # fmt: skip
-                curvature = rate[s] * norm
-                for at in range(begin, end):
-                    i = items[at]
-                    if component[i] >= 0:
-                        a, b = y_labels[i], w_labels[i]
-                        gain += augmented[i, a] - unary[i, a] - augmented[i, b] + unary[i, b]
-                        curvature += weight[lo + i] * spread[a, b] * inv_mu
-                step = 0.0
-                if gain > 0.0:
-                    step = most if gain >= most * curvature else gain / curvature
-                _apply(
-                    lo, begin, end, items, up, y_labels, w_labels, component, owner,
-                    x_indptr, x_indices, theta_node, f_indptr, f_indices, theta_edge,
-                    table_of, table_row, table_turn, change_node, change_edge, step * rate[s],
-                )  # fmt: skip
-                if step > 0.0 and has_gram:
+                moved = True
+                if has_gram:
                     _update_scores(
-                        lo, n, begin, end, items, up, y_labels, w_labels, component, owner,
-                        table_of, table_turn, slot, slot_turn, node_gram, node_start[s], table_gram,
-                        table_start[s], n_tables, step * rate[s], unary, augmented, tables,
+                        lo, n, start[c], start[c + 1], items, up, y, w, component, owner, table_of,
+                        table_turn, slot, slot_turn, node_gram, node_start[s], table_gram,
+                        table_start[s], n_tables, done[c] * rate[s], unary, augmented, tables,
                     )  # fmt: skip
-                if step > 0.0:
-                    _move_mass(
-                        lo, begin, end, items, up, y_labels, w_labels, component, owner, step,
-                        r, pair, mass, count,
-                    )  # fmt: skip
-                    moved = True
             if not moved:
                 break

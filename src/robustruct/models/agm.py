@@ -7,24 +7,31 @@ from sklearn.utils import check_random_state
 
 from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
+from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.problem import Problem
 from robustruct.training.relaxed import RelaxedAscent
+from robustruct.training.site import Site, Sites
 
 
 def train_pairwise(
-    model: StructuredModel, problem: Problem, progress: Progress, start: np.ndarray | None
+    model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     seed = check_random_state(model.random_state).randint(2**31)
-    ascent = (RelaxedAscent if problem.relaxed else PairwiseAscent)(problem, centre=start)
-    last: PairwiseAscent | None = model.__dict__.pop("_last_ascent", None)
-    if start is not None and last is not None and _same_games(ascent.problem, last.problem):
-        _resume(ascent, last)
-    if model.warm_start:
-        model._last_ascent = ascent
-    fit_pairwise(problem, progress, model.max_iter, np.random.default_rng(seed), ascent)
+    if isinstance(sites, Site) and sites.problems[0].relaxed:
+        ascent: PairwiseAscent = RelaxedAscent(sites.problems[0], centre=start)
+    else:
+        ascent = PairwiseAscent(sites, centre=start)
+    last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
+    if isinstance(ascent.sites, Site):
+        blocks = ascent.sites.blocks[0]
+        if start is not None and last is not None and _same_games(blocks.problem, last.problem):
+            _resume(ascent, blocks, last)
+        if model.warm_start:
+            model._last_blocks = blocks
+    fit_pairwise(ascent, progress, model.max_iter, seed)
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:
@@ -42,10 +49,10 @@ def _same_games(problem: Problem, last: Problem) -> bool:
     )
 
 
-def _resume(ascent: PairwiseAscent, last: PairwiseAscent) -> None:
+def _resume(ascent: PairwiseAscent, blocks: DualBlocks, last: DualBlocks) -> None:
     """Go on from the strategies of an earlier fit: weights alone would say little to the dual."""
-    ascent.q, ascent.p0 = last.q, last.p0
-    ascent.follow(ascent.recomputed_moments())
+    blocks.q, blocks.p0 = last.q, last.p0
+    ascent.follow(ascent.sites.moments())
 
 
 class AGM(StructuredModel):
@@ -139,16 +146,21 @@ class AGM(StructuredModel):
 
     _optimizers = ("auto", "pairwise", "subgradient")
 
-    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
-        if self.optimizer == "subgradient":
-            if problem.relaxed:
-                raise IncompatibleError(
-                    "the subgradient method needs exact games; use optimizer='pairwise' with "
-                    "inference='relaxed'."
-                )
-            from robustruct.training.subgradient import fit_subgradient
+    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+        if self.optimizer != "subgradient":
+            train_pairwise(self, sites, progress, start)
+            return
+        if not isinstance(sites, Site):
+            raise IncompatibleError(
+                "the subgradient method works on the data of one machine; use "
+                "optimizer='pairwise' with an engine."
+            )
+        if sites.problems[0].relaxed:
+            raise IncompatibleError(
+                "the subgradient method needs exact games; use optimizer='pairwise' with "
+                "inference='relaxed'."
+            )
+        from robustruct.training.subgradient import fit_subgradient
 
-            seed = check_random_state(self.random_state).randint(2**31)
-            fit_subgradient(problem, progress, self.max_iter, np.random.default_rng(seed), start)
-        else:
-            train_pairwise(self, problem, progress, start)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        fit_subgradient(sites.problems[0], progress, self.max_iter, rng, start)

@@ -26,6 +26,7 @@ from robustruct.parallel import n_threads
 from robustruct.progress import fit_progress
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
+from robustruct.training.site import Site, Sites
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
@@ -34,7 +35,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _decisions: tuple[str, ...] = ("map", "predictor")
-    _last_ascent: Any
+    _last_blocks: Any
     _bias = True  # a constant feature on every node; CRFsuite's models have none
     _optimizers: tuple[str, ...] = ("auto", "pairwise")
     _inferences: tuple[str, ...] = ("auto", "exact", "relaxed")
@@ -81,7 +82,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
 
     # ------------------------------------------------------------------ what a subclass supplies
 
-    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
+    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
         """Minimise the objective from ``start``, reporting certificates to ``progress``."""
         raise TypeError(f"{type(self).__name__} cannot be trained; use AGM, CRF or SSVM.")
 
@@ -135,7 +136,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         for name, value in learnt.items():
             setattr(self, name, value)
         self.alpha_ = problem.alpha
-        self._run(problem, start, stopper)
+        self._run(Site([problem]), start, stopper)
         return self
 
     def _assembled(
@@ -179,10 +180,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _run(
-        self, problem: Problem, start: np.ndarray | None, stopper: EarlyStopping | None
-    ) -> None:
-        progress = Progress(problem, self.tol)
+    def _run(self, sites: Sites, start: np.ndarray | None, stopper: EarlyStopping | None) -> None:
+        progress = Progress(sites.outline, self.tol)
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
@@ -193,7 +192,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
                 threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
             ):
                 progress.tick = tick
-                self._minimise(problem, progress, start)
+                self._minimise(sites, progress, start)
         except KeyboardInterrupt:
             progress.interrupted = True
         self._interrupted = progress.interrupted
@@ -246,7 +245,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without what only a warm start could use."""
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_last_ascent"}
+        return {name: value for name, value in state.items() if name != "_last_blocks"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

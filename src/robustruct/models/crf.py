@@ -14,7 +14,7 @@ from robustruct.models.base import StructuredModel
 from robustruct.scores import Scores
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import fit_likelihood
-from robustruct.training.problem import Problem
+from robustruct.training.site import Sites
 
 
 class CRF(StructuredModel):
@@ -80,8 +80,8 @@ class CRF(StructuredModel):
     def _relaxes(self, batch: Batch, n_labels: int) -> bool:
         return False
 
-    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
-        fit_likelihood(problem, progress, self.max_iter, start)
+    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+        fit_likelihood(sites, progress, self.max_iter, start)
 
     def _gains(self, probabilities: np.ndarray) -> np.ndarray:
         return -(probabilities @ self.cost_.T)

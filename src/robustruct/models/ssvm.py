@@ -7,7 +7,7 @@ import numpy as np
 from robustruct.models.agm import train_pairwise
 from robustruct.models.base import StructuredModel
 from robustruct.training.fit import Progress
-from robustruct.training.problem import Problem
+from robustruct.training.site import Sites
 
 
 class SSVM(StructuredModel):
@@ -21,5 +21,5 @@ class SSVM(StructuredModel):
         # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
         return np.ascontiguousarray(cost.T), True
 
-    def _minimise(self, problem: Problem, progress: Progress, start: np.ndarray | None) -> None:
-        train_pairwise(self, problem, progress, start)
+    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+        train_pairwise(self, sites, progress, start)

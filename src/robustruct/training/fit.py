@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from robustruct.training.problem import Problem
+from robustruct.training.problem import Outline, Problem
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Progress:
     nothing costs: on data that can be separated the objective itself goes to nothing.
     """
 
-    problem: Problem
+    problem: Problem | Outline
     tol: float
     watch: Callable[[Record, np.ndarray], bool] | None = None
     """Called with every certificate and the weights it is about; True stops training."""
@@ -40,6 +41,8 @@ class Progress:
     """Called after every pass with its number and an estimate of the relative gap."""
     check_every: int | None = None
     """Passes between certificates at most; None leaves it to the optimizer."""
+    keeper: Callable[[Any], None] | None = None
+    """Called after every pass with the optimizer, whose state it may keep."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
     dual: float = field(init=False, default=-np.inf)
@@ -71,6 +74,11 @@ class Progress:
         """Tell whoever watches that a pass is over."""
         if self.tick is not None:
             self.tick(n_iter, estimate)
+
+    def keep(self, optimizer: Any) -> None:
+        """Offer the state after a whole pass to whoever keeps checkpoints."""
+        if self.keeper is not None:
+            self.keeper(optimizer)
 
     @property
     def converged(self) -> bool:

@@ -9,6 +9,7 @@ objective(θ) − optimum <= |gradient(θ)|² / (2 alpha).
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,9 +19,12 @@ from robustruct.inference import marginals, score_of
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 
+if TYPE_CHECKING:
+    from robustruct.training.site import Sites
+
 
 class Likelihood:
-    """Value and gradient of the penalised negative log-likelihood."""
+    """Value and gradient of the negative log-likelihood, without the penalty."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -33,12 +37,18 @@ class Likelihood:
         scores = problem.scores(theta)
         found = marginals(scores, share=problem.share, n_jobs=problem.n_jobs)
         regret = found.log_partition - score_of(scores, problem.labels)
-        value = float(problem.share @ regret) + 0.5 * problem.alpha * float(theta @ theta)
         nodes = problem.node_share[:, None] * found.nodes
         gradient = adjoint(problem.design, nodes, found.table_sums, problem.n_jobs)
         gradient -= self.observed
-        gradient += problem.alpha * theta
-        return value, gradient
+        return float(problem.share @ regret), gradient
+
+
+def penalised(sites: Sites, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    """The objective and its gradient."""
+    alpha = sites.outline.alpha
+    value, gradient = sites.likelihood(theta)
+    gradient += alpha * theta
+    return value + 0.5 * alpha * float(theta @ theta), gradient
 
 
 class _Done(Exception):
@@ -46,24 +56,24 @@ class _Done(Exception):
 
 
 def fit_likelihood(
-    problem: Problem, progress: Progress, max_iter: int, start: np.ndarray | None = None
+    sites: Sites, progress: Progress, max_iter: int, start: np.ndarray | None = None
 ) -> None:
     """L-BFGS until the certified gap is within the tolerance."""
-    likelihood = Likelihood(problem)
+    alpha, n_weights = sites.outline.alpha, sites.outline.n_weights
     evaluations = 0
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal evaluations
-        value, gradient = likelihood(theta)
+        value, gradient = penalised(sites, theta)
         evaluations += 1
-        bound = value - float(gradient @ gradient) / (2 * problem.alpha)
+        bound = value - float(gradient @ gradient) / (2 * alpha)
         done = progress.report(evaluations, theta, value, bound)
         progress.passed(evaluations, progress.gap)
         if done or evaluations >= max_iter:
             raise _Done
         return value, gradient
 
-    first = np.zeros(problem.n_weights) if start is None else start
+    first = np.zeros(n_weights) if start is None else start
     options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 0.0}
     with contextlib.suppress(_Done):
         # The stubs of scipy want a fixed shape of array.

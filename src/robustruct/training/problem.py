@@ -26,6 +26,17 @@ from robustruct.inference import score_of
 from robustruct.scores import Scores
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What an optimizer must know of a problem whose samples may be elsewhere."""
+
+    alpha: float
+    n_weights: int
+    n_samples: int
+    untrained: float
+    """See `Problem.untrained`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""
@@ -54,6 +65,12 @@ class Problem:
     @property
     def n_weights(self) -> int:
         return n_weights(self.design, self.n_labels)
+
+    @property
+    def outline(self) -> Outline:
+        """The problem without its samples."""
+        n_samples = self.design.batch.n_samples
+        return Outline(self.alpha, self.n_weights, n_samples, self.untrained)
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""
@@ -96,9 +113,12 @@ class Problem:
 
     def dual(self, theta_of_q: np.ndarray, r: np.ndarray) -> float:
         """Lower bound on the optimum from feasible adversary marginals and the θ(q) they imply."""
+        return self.gain(r) - 0.5 * self.alpha * float(theta_of_q @ theta_of_q)
+
+    def gain(self, r: np.ndarray) -> float:
+        """The part of the dual that is not the penalty: what the adversary's r cost at least."""
         if self.truth_is_predictor:
             expected = (r * self.cost[self.labels]).sum(axis=1)
         else:
             expected = (r @ self.cost.T).min(axis=1)
-        gain = float((self.node_share * self.node_weight) @ expected)
-        return gain - 0.5 * self.alpha * float(theta_of_q @ theta_of_q)
+        return float((self.node_share * self.node_weight) @ expected)

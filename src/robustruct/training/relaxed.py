@@ -24,8 +24,10 @@ from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
 from robustruct.kernels.relaxation import fit_edges
-from robustruct.training.pairwise import PULL, PairwiseAscent, sparse_rows, tuning_for
+from robustruct.training.dual_blocks import sparse_rows, tuning_for
+from robustruct.training.pairwise import PULL, PairwiseAscent
 from robustruct.training.problem import Problem
+from robustruct.training.site import Site
 
 AGREEMENT = 5.0  # 3 to 10 took 42 to 54 passes to a gap of 1 % on grids, 0.3 took 170 to 260
 
@@ -133,8 +135,9 @@ class RelaxedAscent(PairwiseAscent):
         self.real[cut:end] = False
         self.origin = np.zeros(inside.n_weights)
         """Where the penalty draws the weights."""
-        super().__init__(inside, centre=None if centre is None else self._padded(centre))
-        self.tuning = tuning_for(problem)
+        site = Site([inside], tuning_for(problem))
+        super().__init__(site, centre=None if centre is None else self._padded(centre))
+        self.blocks = site.blocks[0]
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         out = np.zeros(len(self.real))
@@ -147,14 +150,13 @@ class RelaxedAscent(PairwiseAscent):
 
     def gap_parts(self) -> tuple[float, float]:
         away = (self.theta - self.centre)[self.real]
-        outer = self.kappa**2 / (2 * self.problem.alpha) * float(away @ away)
-        return float(self.problem.share @ (self.gap + self.given)), outer
+        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * float(away @ away)
 
     def moments(self) -> np.ndarray:
-        return super().moments() - self.problem.alpha * self.origin
+        return super().moments() - self.alpha * self.origin
 
     def follow(self, moments: np.ndarray) -> None:
-        super().follow(moments + self.problem.alpha * self.origin)
+        super().follow(moments + self.alpha * self.origin)
 
     def move_centres(self) -> None:
         multipliers = self.theta[~self.real]
@@ -164,12 +166,12 @@ class RelaxedAscent(PairwiseAscent):
         self.follow(moments)
 
     def bounds(self) -> tuple[float, float]:
-        self.follow(self.recomputed_moments())
+        self.follow(self.sites.moments())
         problem, design, k = self.whole, self.whole.design, self.whole.n_labels
         weights, batch = self.weights, self.whole.design.batch
         primal = 0.5 * problem.alpha * float(weights @ weights)
-        primal += self.problem.regret(self.theta, self.p0)
-        ψ, r = problem.scores(weights), self.copies.mean(self.q.r)
+        primal += self.blocks.problem.regret(self.theta, self.blocks.p0)
+        ψ, r = problem.scores(weights), self.copies.mean(self.blocks.q.r)
         q = np.zeros((batch.n_slots, k, k))
         slots = np.flatnonzero(batch.parent >= 0)
         if fit_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q) > 1e-9:
