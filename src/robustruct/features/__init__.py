@@ -11,12 +11,14 @@ from robustruct.features.linear import (
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
 from robustruct.features.space import Design, FeatureSpace
+from robustruct.features.summary import FeatureSummary
 
 __all__ = [
     "CodedAttributes",
     "Design",
     "FeatureMatrix",
     "FeatureSpace",
+    "FeatureSummary",
     "SparseRows",
     "adjoint",
     "labelling_features",
