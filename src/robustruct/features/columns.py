@@ -80,9 +80,10 @@ class HashedColumns:
     width: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.width <= MOST_HASHED:
+        whole = isinstance(self.width, int | np.integer)
+        if not whole or not 1 <= self.width <= MOST_HASHED:
             raise InvalidInputError(
-                f"hashed={self.width}: the number of columns lies between 1 and {MOST_HASHED}; "
+                f"hashed={self.width!r}: the number of columns lies between 1 and {MOST_HASHED}; "
                 "2**20 is usual."
             )
 
