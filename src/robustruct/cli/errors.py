@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, RobustructError
@@ -35,20 +34,3 @@ def blamed_on_input() -> Iterator[None]:
         raise
     except InvalidInputError as error:
         raise BadInputError(str(error)) from error
-
-
-@contextmanager
-def blamed_on_lines(name: str, lines: Sequence[int]) -> Iterator[None]:
-    """The same, naming the file, and the line of a sample that the error is about.
-
-    ``lines`` are the first lines of the samples.
-    """
-    try:
-        yield
-    except FileFormatError:
-        raise
-    except InvalidInputError as error:
-        found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
-        sample = len(lines) if found is None else int(found[1] or found[2])
-        line = lines[sample] if sample < len(lines) else None
-        raise FileFormatError(name, line, str(error)) from error

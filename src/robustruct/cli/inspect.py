@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robustruct.cli.errors import BadInputError, blamed_on_lines
+from robustruct.cli.errors import BadInputError
 from robustruct.cli.loss import loss_name
 from robustruct.cli.model_input import input_format, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
 from robustruct.cli.tables import number, table
+from robustruct.errors import blamed_on_lines
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from robustruct.cli.errors import BadInputError, blamed_on_input, blamed_on_lines
+from robustruct.cli.errors import BadInputError, blamed_on_input
+from robustruct.errors import blamed_on_lines
 
 if TYPE_CHECKING:
     from robustruct.formats.sample import Answer, Format, Sample

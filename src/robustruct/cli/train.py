@@ -31,6 +31,7 @@ from robustruct.cli.options import (
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import read_data, read_template
 from robustruct.cli.tables import number, table
+from robustruct.errors import blamed_on_lines
 
 if TYPE_CHECKING:
     from robustruct.formats.corpus import Corpus
@@ -294,7 +295,7 @@ def _fit(
     validation = None if held_out is None else (held_out.X, held_out.y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with errors.blamed_on_lines(data, corpus.lines):
+        with blamed_on_lines(data, corpus.lines):
             estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
     return [str(warning.message) for warning in caught]
 

@@ -10,18 +10,23 @@ from robustruct.features.linear import (
     sum_over_tables,
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
-from robustruct.features.space import Design, FeatureSpace
+from robustruct.features.samples import Parts
+from robustruct.features.space import Design, FeatureSpace, sorted_types
+from robustruct.features.summary import FeatureSummary
 
 __all__ = [
     "CodedAttributes",
     "Design",
     "FeatureMatrix",
     "FeatureSpace",
+    "FeatureSummary",
+    "Parts",
     "SparseRows",
     "adjoint",
     "labelling_features",
     "n_weights",
     "scores",
+    "sorted_types",
     "split_weights",
     "sum_over_tables",
 ]

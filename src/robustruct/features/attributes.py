@@ -14,6 +14,7 @@ from itertools import chain, groupby
 from numbers import Real
 from operator import getitem
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -47,7 +48,19 @@ class FixedVocabulary(dict[str, int]):
         return -1
 
 
-Vocabulary = GrowingVocabulary | FixedVocabulary
+class HashedVocabulary:
+    """Name to column by a hash of the name that is the same in every process and release."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def __getitem__(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise TypeError
+        return crc32(name.encode("utf-8", "surrogatepass")) % self.width
+
+
+Vocabulary = GrowingVocabulary | FixedVocabulary | HashedVocabulary
 
 
 def attribute_entries(

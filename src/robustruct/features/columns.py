@@ -18,6 +18,7 @@ from robustruct.features.attributes import (
     Entries,
     FixedVocabulary,
     GrowingVocabulary,
+    HashedVocabulary,
     Vocabulary,
     attribute_entries,
 )
@@ -28,6 +29,9 @@ from robustruct.graphs import n_rows
 DENSE = "a dense array"
 SPARSE = "a sparse matrix"
 ATTRIBUTES = "dicts or lists of strings"
+
+HASH = "crc32"
+MOST_HASHED = 2**30
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,54 @@ class AttributeColumns:
         return {"kind": "attributes", "names": self.names}
 
 
-Columns = NumericColumns | AttributeColumns
+@dataclass(frozen=True)
+class HashedColumns:
+    """A fixed number of columns; a hash of its name tells an attribute's, so none is remembered.
+
+    Attributes that meet in a column share its weights.
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.width, int | np.integer)
+        if not whole or not 1 <= self.width <= MOST_HASHED:
+            raise InvalidInputError(
+                f"hashed={self.width!r}: the number of columns lies between 1 and {MOST_HASHED}; "
+                "2**20 is usual."
+            )
+
+    def __len__(self) -> int:
+        return self.width
+
+    @property
+    def names(self) -> list[str]:
+        return [f"hash:{i}" for i in range(self.width)]
+
+    @property
+    def vocabulary(self) -> HashedVocabulary:
+        """What finds the column of a name."""
+        return HashedVocabulary(self.width)
+
+    def state(self) -> dict[str, Any]:
+        """For `columns_from_state`."""
+        return {"kind": "hashed", "hash": HASH, "width": self.width}
+
+
+Columns = NumericColumns | AttributeColumns | HashedColumns
 
 
 def columns_from_state(state: dict[str, Any]) -> Columns:
     """The columns whose ``state()`` this is."""
     if state["kind"] == "numeric":
         return NumericColumns(int(state["width"]))
+    if state["kind"] == "hashed":
+        if state["hash"] != HASH:
+            raise InvalidInputError(
+                f"its attributes are hashed by {state['hash']!r}, but this robustruct knows "
+                f"{HASH!r}; upgrade robustruct."
+            )
+        return HashedColumns(int(state["width"]))
     names = state["names"]
     return AttributeColumns(FixedVocabulary(zip(names, range(len(names)), strict=True)))
 
@@ -115,9 +160,28 @@ def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Colu
         entries = _attribute_entries(blocks, vocabulary)
         rows = _sparse_rows(entries, len(vocabulary), blocks, order, constant)
         return AttributeColumns(FixedVocabulary(vocabulary)), rows
-    number, first = blocks.filled()[0]
-    columns = NumericColumns(_checked_block(first, blocks.name(number)).shape[1])
+    columns = NumericColumns(_first_width(blocks))
     return columns, encode_rows(columns, blocks, order, constant)
+
+
+def attribute_counts(blocks: Blocks) -> dict[str, int]:
+    """How many times each attribute is given, in the order of first appearance."""
+    vocabulary = GrowingVocabulary()
+    columns = _attribute_entries(blocks, vocabulary)[1]
+    counts = np.bincount(columns, minlength=len(vocabulary)).tolist()
+    return dict(zip(vocabulary, counts, strict=True))
+
+
+def numeric_width(blocks: Blocks) -> int:
+    """The one number of columns of all numeric blocks."""
+    width = _first_width(blocks)
+    _numeric_blocks(blocks, width)
+    return width
+
+
+def _first_width(blocks: Blocks) -> int:
+    number, first = blocks.filled()[0]
+    return int(_checked_block(first, blocks.name(number)).shape[1])
 
 
 def encode_rows(
@@ -125,14 +189,14 @@ def encode_rows(
 ) -> FeatureMatrix:
     """Rows ``order`` of the blocks; with ``constant`` there is a last column of ones."""
     kind = common_kind(blocks)
-    if isinstance(columns, AttributeColumns) != (kind == ATTRIBUTES):
+    if isinstance(columns, NumericColumns) == (kind == ATTRIBUTES):
         wanted = "numeric columns" if isinstance(columns, NumericColumns) else ATTRIBUTES
         number = blocks.filled()[0][0]
         raise InvalidInputError(
             f"{blocks.name(number)} are {kind}, but the model was trained on {wanted}; use the "
             "same kind of features as in training."
         )
-    if isinstance(columns, AttributeColumns):
+    if not isinstance(columns, NumericColumns):
         entries = _attribute_entries(blocks, columns.vocabulary)
         return _sparse_rows(entries, len(columns), blocks, order, constant)
     if kind == SPARSE:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from robustruct.errors import InvalidInputError
-from robustruct.features.coded import CodedAttributes
-from robustruct.features.columns import (
-    Blocks,
-    Columns,
-    columns_from_state,
-    encode_rows,
-    fit_columns,
-)
+from robustruct.features.columns import Columns, columns_from_state, encode_rows, fit_columns
 from robustruct.features.matrix import FeatureMatrix, distinct_rows, take_rows
-from robustruct.graphs import Batch, Graph, n_rows
+from robustruct.features.samples import Parts
+from robustruct.features.summary import FeatureSummary
+from robustruct.graphs import Batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,36 +118,56 @@ class FeatureSpace:
     @classmethod
     def fit(cls, samples: Any, *, bias: bool = True) -> tuple[FeatureSpace, Design]:
         """Learn the columns from training samples, and encode these in the same pass."""
-        batch, node_blocks, edge_blocks = _taken_apart(samples)
-        node_columns, nodes = fit_columns(node_blocks, batch.node_of, bias)
+        parts = Parts.of(samples)
+        batch = parts.batch()
+        node_columns, nodes = fit_columns(parts.nodes, batch.node_of, bias)
         edge_columns, edge_rows = None, None
-        if edge_blocks is not None:
-            edge_columns, edge_rows = fit_columns(edge_blocks, np.arange(batch.n_edges), True)
-        types = _node_types(samples, batch)
-        known = () if types is None else tuple(sorted(set(types), key=lambda t: (str(type(t)), t)))
-        space = cls(node_columns, edge_columns, bias, known)
-        type_of = space._type_codes(types, batch)
+        if parts.edges is not None:
+            edge_columns, edge_rows = fit_columns(parts.edges, np.arange(batch.n_edges), True)
+        space = cls(node_columns, edge_columns, bias, sorted_types(parts.types or ()))
+        type_of = space._type_codes(parts.types, batch)
         return space, _design(batch, nodes, edge_rows, space.n_edge_features, type_of)
+
+    @classmethod
+    def of_summary(
+        cls, summary: FeatureSummary, *, bias: bool = True, min_count: int = 1
+    ) -> FeatureSpace:
+        """The space of all samples that ``summary`` sums up.
+
+        Parameters
+        ----------
+        summary : FeatureSummary
+        bias : bool
+            Whether nodes have a constant feature.
+        min_count : int
+            Attributes that were given fewer times get no column.
+        """
+        if summary.nodes is None:
+            raise InvalidInputError("there is no sample to learn from; all shards are empty.")
+        edges = None if summary.edges is None else summary.edges.columns(min_count)
+        types = sorted_types(summary.types or ())
+        return cls(summary.nodes.columns(min_count), edges, bias, types)
 
     def encode(self, samples: Any) -> Design:
         """Encode other samples. Attributes that training did not see are ignored."""
-        batch, node_blocks, edge_blocks = _taken_apart(samples)
-        nodes = encode_rows(self.node_columns, node_blocks, batch.node_of, self.bias)
+        parts = Parts.of(samples)
+        batch = parts.batch()
+        nodes = encode_rows(self.node_columns, parts.nodes, batch.node_of, self.bias)
         edge_rows = None
-        if edge_blocks is not None:
+        if parts.edges is not None:
             if self.edge_columns is None:
                 raise InvalidInputError(
-                    f"sample {edge_blocks.filled()[0][0]} has edge features, but the model was "
+                    f"sample {parts.edges.filled()[0][0]} has edge features, but the model was "
                     "trained without any; leave them out."
                 )
-            edge_rows = encode_rows(self.edge_columns, edge_blocks, np.arange(batch.n_edges), True)
+            edge_rows = encode_rows(self.edge_columns, parts.edges, np.arange(batch.n_edges), True)
         elif self.edge_columns is not None and batch.n_edges:
             sample = int((np.diff(batch.edge_offsets) > 0).argmax())
             raise InvalidInputError(
                 f"sample {sample} has no edge features, but the model was trained with them; pass "
                 "Graph(node_features, edges, edge_features)."
             )
-        type_of = self._type_codes(_node_types(samples, batch), batch)
+        type_of = self._type_codes(parts.types, batch)
         return _design(batch, nodes, edge_rows, self.n_edge_features, type_of)
 
     def _type_codes(self, types: list[str | int] | None, batch: Batch) -> np.ndarray:
@@ -208,92 +223,9 @@ class FeatureSpace:
         return cls(nodes, edges, bool(state["bias"]), types)
 
 
-def _taken_apart(samples: Any) -> tuple[Batch, Blocks, Blocks | None]:
-    """Structure, node features and edge features (None: there are none) of samples of any form."""
-    if hasattr(samples, "__array__"):
-        array = np.asarray(samples)
-        samples = list(array) if array.ndim == 1 and array.dtype == object else array
-    if sp.issparse(samples) or isinstance(samples, np.ndarray):
-        return _taken_apart_rows(samples)
-    if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
-        raise InvalidInputError(
-            f"X is a {type(samples).__name__}; expected a list of samples (wrap a single one in a "
-            "list) or a 2-D array with one sample per row."
-        )
-    samples = list(samples)
-    if not samples:
-        raise InvalidInputError("X is empty; give at least one sample.")
-    parts, structures = [], []
-    for s, sample in enumerate(samples):
-        part = sample.node_features if isinstance(sample, Graph) else _checked_chain(sample, s)
-        parts.append(part)
-        structures.append((n_rows(part), sample.edges if isinstance(sample, Graph) else None))
-    batch = Batch.build(structures)
-    return batch, Blocks(parts, batch.node_offsets, "node"), _edge_blocks(samples, batch)
-
-
-def _taken_apart_rows(rows: Any) -> tuple[Batch, Blocks, None]:
-    """A 2-D array: each row is a sample of one node."""
-    if rows.ndim != 2:
-        raise InvalidInputError(
-            f"X is an array of shape {rows.shape}; expected a list of samples, or two dimensions "
-            "with one sample of one node per row. Chains of equal length: pass list(X)."
-        )
-    n = rows.shape[0]
-    if n == 0:
-        raise InvalidInputError("X is empty; give at least one sample.")
-    batch = Batch.of_single_nodes(n)
-    return batch, Blocks([rows], batch.node_offsets, "node"), None
-
-
-def _checked_chain(sample: Any, s: int) -> Any:
-    if not (
-        sp.issparse(sample)
-        or hasattr(sample, "__array__")
-        or isinstance(sample, list | tuple | CodedAttributes)
-    ):
-        raise InvalidInputError(
-            f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse "
-            "matrix, a list with one dict or list of strings per node, or a Graph."
-        )
-    if getattr(sample, "ndim", 2) != 2:
-        raise InvalidInputError(
-            f"sample {s} has shape {sample.shape}; expected two dimensions, one row per node. "
-            "For samples of one node pass a 2-D array as X."
-        )
-    if n_rows(sample) == 0:
-        raise InvalidInputError(f"sample {s} is empty; a sample needs at least one node.")
-    return sample
-
-
-def _edge_blocks(samples: list[Any], batch: Batch) -> Blocks | None:
-    parts = [sample.edge_features if isinstance(sample, Graph) else None for sample in samples]
-    having = [s for s, part in enumerate(parts) if part is not None and n_rows(part)]
-    if not having:
-        return None
-    counts = np.diff(batch.edge_offsets).tolist()
-    for s, part in enumerate(parts):
-        if part is None and counts[s]:
-            raise InvalidInputError(
-                f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
-                "samples or to none."
-            )
-    return Blocks([[] if part is None else part for part in parts], batch.edge_offsets, "edge")
-
-
-def _node_types(samples: Any, batch: Batch) -> list[str | int] | None:
-    """The types of all nodes in the user's order, or None where no sample tells any."""
-    given = [getattr(sample, "node_types", None) for sample in samples]
-    having = [s for s, types in enumerate(given) if types is not None]
-    if not having:
-        return None
-    for s, types in enumerate(given):
-        if types is None:
-            raise InvalidInputError(
-                f"sample {s} has no node_types, but sample {having[0]} has; give them to all "
-                "samples or to none."
-            )
-    return [kind for types in given for kind in types or ()]
+def sorted_types(types: Iterable[str | int]) -> tuple[str | int, ...]:
+    """The different types of nodes in the one order that everybody uses."""
+    return tuple(sorted(set(types), key=lambda kind: (str(type(kind)), kind)))
 
 
 def _design(

@@ -33,6 +33,10 @@ class Corpus:
     format: Format
     captions: list[list[str]] | None = None
     """What to write at each node where a sample is drawn; read only if asked for."""
+    name: str = "X"
+    """Where the samples are from, for messages."""
+    labels_as_written: bool = False
+    """Whether labels are text as it stands in the file, whose digits may mean numbers."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -56,6 +60,7 @@ def read_corpus(
     encoding: str = "utf-8",
     watch: Callable[[Lines, int], None] | None = None,
     captions: bool = False,
+    part: bool = False,
     **columns: Any,
 ) -> Corpus:
     """Read a labelled file in any format.
@@ -73,6 +78,9 @@ def read_corpus(
         Called now and then with the lines and the number of samples so far.
     captions : bool
         Whether to keep the words of the nodes, for drawing them.
+    part : bool
+        Whether the file is one of several: it may then be empty, and labels stay as they are
+        written, because only all files together tell whether they are numbers.
     **columns
         Options of `ConllFormat.found`: ``label_column``, ``columns``, ``template`` and so on.
 
@@ -99,13 +107,13 @@ def read_corpus(
                 words += [form.captions(sample) for sample in chunk]
             if watch is not None:
                 watch(lines, len(X))
-        if not X:
+        if not X and not part:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    y = label_arrays(labels, form.labels_are_text)
+    y = label_arrays(labels, form.labels_are_text and not part)
     return Corpus(
         X,
         y,
-        None if set(weights) == {1.0} else np.array(weights),
+        None if set(weights) <= {1.0} else np.array(weights),
         None
         if all(weight is None for weight in node_weights)
         else [
@@ -115,6 +123,8 @@ def read_corpus(
         starts,
         form,
         words if captions else None,
+        lines.name,
+        labels_as_written=part and form.labels_are_text,
     )
 
 
@@ -126,15 +136,17 @@ def chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:
 
 def label_arrays(labels: Sequence[Sequence[Any]], are_text: bool) -> list[np.ndarray]:
     """One array per sample; of numbers if ``are_text`` and every label is written like one."""
+    if not labels:
+        return []
     flat = [label for of_sample in labels for label in of_sample]
     cuts = np.cumsum([len(of_sample) for of_sample in labels])[:-1]
-    values = _as_numbers(flat) if are_text else flat
+    values = as_numbers(flat) if are_text else flat
     only_text = set(map(type, values)) == {str}  # quicker than asking as_labels
     return np.split(np.array(values) if only_text else as_labels(values), cuts)
 
 
-def _as_numbers(labels: list[Any]) -> list[Any]:
-    """Integers, else floats, where nothing of the spelling would be lost; else as they are."""
+def as_numbers(labels: list[Any]) -> list[Any]:
+    """Texts as integers, else floats, where nothing of their spelling is lost; else as they are."""
     for kind in (int, float):
         try:
             number = {label: kind(label) for label in set(labels)}

@@ -1,4 +1,7 @@
-"""Lines of text files: plain or gzip, a path or standard input, with numbers for messages."""
+"""Lines of text files: plain or gzip, a path or standard input, with numbers for messages.
+
+The rows of a Parquet file are read as lines of JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
+from robustruct.formats.parquet import MARK, rows_as_json
 
 Path = str | os.PathLike[str]
 
@@ -28,8 +32,8 @@ _OTHER_MARKS = {
 class Lines:
     """The lines of a text file without their ends; to be read once.
 
-    Recognised are gzip, whatever the name, the byte order mark of UTF-8, and lines that end as on
-    Windows. Bytes that are no text are an error that names the line.
+    Recognised are gzip and Parquet, whatever the name, the byte order mark of UTF-8, and lines that
+    end as on Windows. Bytes that are no text are an error that names the line.
 
     Parameters
     ----------
@@ -47,12 +51,15 @@ class Lines:
         self.number = 0
         """Number of the line that was read last, from 1."""
         self._file = _opened(self.path)
-        is_gzip = self._file.peek(2)[:2] == b"\x1f\x8b"  # gzip's own mark
+        head = self._file.peek(4)
         self._bytes = self._file
-        if is_gzip:  # read through a buffer: its own lines are slow
+        if head.startswith(b"\x1f\x8b"):  # gzip's own mark; its own lines are slow
             self._bytes = io.BufferedReader(gzip.GzipFile(fileobj=self._file), 2**16)
+        self.is_parquet = head.startswith(MARK)
         self._ahead: list[str] = []
         self._rest = self._decoded()
+        if self.is_parquet:
+            self._rest = rows_as_json(self._file, self.name)
 
     def __iter__(self) -> Iterator[str]:
         while True:

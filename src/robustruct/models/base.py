@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
-from robustruct.constraints import Constraints
 from robustruct.features import FeatureSpace
-from robustruct.losses import LossLike, as_loss, class_weighted
+from robustruct.losses import LossLike
 from robustruct.models import data
+from robustruct.models.assembly import LabelSummary, Plan, Summary, Truth, planned
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
@@ -143,37 +143,25 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
     ) -> tuple[dict[str, Any], Problem]:
         """(what the model learns from the data before training, what is to be minimised)."""
-        flat = data.is_flat(X)
         space, design = FeatureSpace.fit(X, bias=self._bias)
         batch = design.batch
-        classes, labels = data.encoded(data.label_arrays(y, batch, flat), batch)
-        types = data.labels_by_type(space.types, design.type_of, labels, classes)
-        rules = Constraints.build(classes, self.forbidden, self.constraints, types)
-        rules.check_truth(design, labels, classes)
-        weight = data.sample_weights(sample_weight, batch.n_samples)
-        node_factor = data.node_weights(node_weight, batch, flat)
-        counted = np.repeat(weight, np.diff(batch.node_offsets)) * node_factor
-        factors = data.class_weights(self.class_weight, classes, labels, counted)
-        cost = class_weighted(as_loss(self.loss).matrix(classes), classes, factors)
-        cost = rules.separated(cost)
-        training_cost, truth_is_predictor = self._problem_cost(cost)
-        problem = Problem(
-            design=design,
-            labels=labels,
-            cost=np.ascontiguousarray(training_cost),
-            node_weight=node_factor,
-            share=weight / weight.sum(),
-            alpha=float(1.0 / weight.sum() if self.alpha is None else self.alpha),
-            constraints=rules,
-            truth_is_predictor=truth_is_predictor,
-            n_jobs=self.n_jobs,
-            relaxed=self._relaxes(batch, len(classes)),
-        )
-        learnt = {"classes_": classes, "cost_": cost, "_space": space, "_rules": rules}
-        if types:
-            learnt["type_labels_"] = types
-        learnt["inference_"] = "relaxed" if problem.relaxed else "exact"
+        weights = sample_weight, node_weight
+        truth = Truth.of(y, np.diff(batch.node_offsets), *weights, flat=data.is_flat(X))
+        labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
+        plan = planned(self, space, labels)
+        problem = plan.problem(design, truth, self._relaxes(batch, len(plan.classes)))
+        learnt = {**plan.learnt(), "inference_": "relaxed" if problem.relaxed else "exact"}
         return learnt, problem
+
+    def _plan(self, summary: Summary, min_count: int = 1) -> Plan:
+        """What is decided once for all shards that ``summary`` sums up.
+
+        Attributes that were given fewer than ``min_count`` times get no weight.
+        """
+        check_parameters(self)
+        space = FeatureSpace.of_summary(summary.features, bias=self._bias, min_count=min_count)
+        assert summary.labels is not None  # where there are features there are labels
+        return planned(self, space, summary.labels)
 
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
-from robustruct.losses import as_labels, encode_labels, sorted_labels
+from robustruct.losses import as_labels, encode_labels
 
 
 def is_flat(X: Any) -> bool:
@@ -66,22 +66,22 @@ def _check_finite(rows: Any) -> None:
     )
 
 
-def label_arrays(y: Any, batch: Batch, flat: bool) -> list[np.ndarray]:
-    """One label array per sample, each as long as its sample has nodes."""
+def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
+    """One label array per sample, each as long as its sample has nodes (one for all, if flat)."""
     if y is None:
         raise InvalidInputError("y is missing; training needs the labels of every node.")
+    n_samples = len(sizes)
     if flat:
         rows = as_labels(y)
-        if len(rows) != batch.n_samples:
-            raise InvalidInputError(f"X has {batch.n_samples} rows but y has {len(rows)} labels.")
+        if len(rows) != n_samples:
+            raise InvalidInputError(f"X has {n_samples} rows but y has {len(rows)} labels.")
         _no_missing(rows, "")
         return [rows]
-    if not hasattr(y, "__len__") or len(y) != batch.n_samples:
+    if not hasattr(y, "__len__") or len(y) != n_samples:
         given = f"has {len(y)}" if hasattr(y, "__len__") else f"is a {type(y).__name__}"
         raise InvalidInputError(
-            f"X has {batch.n_samples} samples but y {given}; give one label list each."
+            f"X has {n_samples} samples but y {given}; give one label list each."
         )
-    sizes = np.diff(batch.node_offsets).tolist()
     arrays = []
     for s, labels in enumerate(y):
         if isinstance(labels, str) or not hasattr(labels, "__len__"):
@@ -112,71 +112,65 @@ def _no_missing(labels: np.ndarray, where: str) -> None:
         )
 
 
-def encoded(arrays: list[np.ndarray], batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """(classes, labels (N,) in the order of the batch)."""
-    classes = sorted_labels(arrays)
-    return classes, codes_of(arrays, classes, batch)
-
-
-def codes_of(arrays: list[np.ndarray], classes: np.ndarray, batch: Batch) -> np.ndarray:
-    """(N,) index of every label in ``classes``, in the order of the batch."""
+def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
+    """(N,) index of every label in ``classes``, in the user's order."""
     kinds = {array.dtype.kind for array in arrays}
     if len(kinds) == 1 and "O" not in kinds:
-        codes = encode_labels(np.concatenate(arrays), classes, "y")
-    else:
-        codes = np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
-    return np.ascontiguousarray(batch.from_user(codes))
+        return encode_labels(np.concatenate(arrays), classes, "y")
+    return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
 
 
-def labels_by_type(
-    types: Sequence[Any], type_of: np.ndarray, labels: np.ndarray, classes: np.ndarray
-) -> dict[Any, np.ndarray]:
-    """For each type of node the labels that its nodes have; empty without types."""
-    return {kind: classes[np.unique(labels[type_of == t])] for t, kind in enumerate(types)}
-
-
-def node_weights(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
-    """(N,) in the order of the batch."""
+def node_weights(
+    node_weight: Any, sizes: np.ndarray, flat: bool, *, part: bool = False
+) -> np.ndarray:
+    """(N,) in the user's order; all may be zero in ``part`` of a data set only."""
     if node_weight is None:
-        return np.ones(batch.n_nodes)
+        return np.ones(sizes.sum())
     if flat:
-        weights = _weights(node_weight, batch.n_nodes, "node_weight", "row of X")
+        weights = _weights(node_weight, len(sizes), "node_weight", "row of X")
     else:
-        if not hasattr(node_weight, "__len__") or len(node_weight) != batch.n_samples:
+        if not hasattr(node_weight, "__len__") or len(node_weight) != len(sizes):
             given = f"{len(node_weight)} items" if hasattr(node_weight, "__len__") else node_weight
             raise InvalidInputError(
-                f"node_weight: got {given}, but X has {batch.n_samples} samples; give one array of "
+                f"node_weight: got {given}, but X has {len(sizes)} samples; give one array of "
                 "weights per sample."
             )
-        sizes = np.diff(batch.node_offsets).tolist()
         weights = np.concatenate(
             [
                 _weights(weight, size, f"node_weight[{s}]", "node")
-                for s, (weight, size) in enumerate(zip(node_weight, sizes, strict=True))
+                for s, (weight, size) in enumerate(zip(node_weight, sizes.tolist(), strict=True))
             ]
         )
-    if not weights.any():
-        raise InvalidInputError("node_weight is zero for every node; nothing is left to learn.")
-    return np.ascontiguousarray(batch.from_user(weights))
-
-
-def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """(S,) weights, not all of them zero."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = _weights(sample_weight, n_samples, "sample_weight", "sample")
-    if not weights.any():
-        raise InvalidInputError("sample_weight is zero for every sample; nothing is left to learn.")
+    if not part:
+        check_some_weight(weights.sum(), "node_weight", "node")
     return weights
 
 
+def sample_weights(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray:
+    """(S,) weights; all may be zero in ``part`` of a data set only."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = _weights(sample_weight, n_samples, "sample_weight", "sample")
+    if not part:
+        check_some_weight(weights.sum(), "sample_weight", "sample")
+    return weights
+
+
+def check_some_weight(total: float, field: str, unit: str) -> None:
+    """Refuse weights that are all zero."""
+    if not total > 0:
+        raise InvalidInputError(f"{field} is zero for every {unit}; nothing is left to learn.")
+
+
 def class_weights(
-    class_weight: Any, classes: np.ndarray, labels: np.ndarray, node_weight: np.ndarray
+    class_weight: Any, classes: np.ndarray, count: np.ndarray
 ) -> Mapping[Any, float] | None:
-    """``class_weight`` for the labels there are: "balanced" worked out, absent labels left out."""
+    """``class_weight`` for the labels there are: "balanced" worked out, absent labels left out.
+
+    ``count`` (k,) is the total weight of the nodes with each label.
+    """
     names = classes.tolist()
     if isinstance(class_weight, str) and class_weight == "balanced":
-        count = np.bincount(labels, weights=node_weight, minlength=len(names))
         factor = np.divide(
             count.sum(), len(names) * count, out=np.ones_like(count), where=count > 0
         )
@@ -188,7 +182,7 @@ def class_weights(
         warnings.warn(
             f"class_weight names {absent!r}, which no training label equals; it has no effect.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return {label: weight for label, weight in class_weight.items() if label not in absent}
 

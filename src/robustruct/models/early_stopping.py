@@ -28,12 +28,13 @@ class EarlyStopping:
         self.model = model
         try:
             self.design = space.encode(X)
-            arrays = data.label_arrays(y, self.design.batch, data.is_flat(X))
+            sizes = np.diff(self.design.batch.node_offsets)
+            arrays = data.label_arrays(y, sizes, data.is_flat(X))
         except InvalidInputError as error:
             raise InvalidInputError(f"validation: {error}") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
         self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
-        self.truth = data.codes_of(arrays, known, self.design.batch)
+        self.truth = self.design.batch.from_user(data.codes_of(arrays, known))
         self.theta: np.ndarray | None = None
         self.record: Record | None = None
         self.loss = np.inf

@@ -161,8 +161,9 @@ class Prediction:
         """
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
-        weight = data.node_weights(node_weight, design.batch, flat)
-        game = Game(found, self.cost_, weight)
+        batch = design.batch
+        weight = data.node_weights(node_weight, np.diff(batch.node_offsets), flat)
+        game = Game(found, self.cost_, np.ascontiguousarray(batch.from_user(weight)))
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
@@ -204,9 +205,10 @@ class Prediction:
     def log_score(self, X: Any, y: Any) -> np.ndarray:
         """(n_samples,) score of the given labellings, transitions included."""
         design, flat = self._encode(X)
-        arrays = data.label_arrays(y, design.batch, flat)
-        codes = data.codes_of(arrays, self.classes_, design.batch)
-        return score_of(self._scores(design), codes)
+        batch = design.batch
+        arrays = data.label_arrays(y, np.diff(batch.node_offsets), flat)
+        codes = batch.from_user(data.codes_of(arrays, self.classes_))
+        return score_of(self._scores(design), np.ascontiguousarray(codes))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None) -> float:
         """Minus the mean loss per node of ``predict(X)``: larger is better.
@@ -215,12 +217,12 @@ class Prediction:
         """
         design, flat = self._encode(X)
         batch = design.batch
-        truth = data.label_arrays(y, batch, flat)
+        sizes = np.diff(batch.node_offsets)
+        truth = data.label_arrays(y, sizes, flat)
         if flat:
             truth = np.split(truth[0], batch.n_samples)
-        weight = data.node_weights(node_weight, batch, flat)
-        per_sample = data.sample_weights(sample_weight, batch.n_samples)
-        weight = batch.to_user(weight) * np.repeat(per_sample, np.diff(batch.node_offsets))
+        weight = data.node_weights(node_weight, sizes, flat)
+        weight = weight * np.repeat(data.sample_weights(sample_weight, batch.n_samples), sizes)
         predicted = batch.to_user(self.classes_[self._decide(self._scores(design))])
         known = sorted_labels([self.classes_, *truth])
         weights, labels = batch.split_nodes(weight), batch.split_nodes(predicted)

@@ -1,0 +1,129 @@
+"""Samples of any form, taken apart: who is joined to whom, features of nodes, features of edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.errors import InvalidInputError
+from robustruct.features.coded import CodedAttributes
+from robustruct.features.columns import Blocks
+from robustruct.graphs import Batch, Graph, n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What samples of any form consist of, in the user's order."""
+
+    structures: list[tuple[int, np.ndarray | None]] | None
+    """(n_nodes, edges) of each sample, None for the edges of a chain; None: all are one node."""
+    nodes: Blocks
+    edges: Blocks | None
+    """None where no edge has features."""
+    n_edges: int
+    types: list[str | int] | None
+    """The types of all nodes; None where no sample tells any."""
+
+    @classmethod
+    def of(cls, samples: Any) -> Parts:
+        """The parts of ``samples``, of which there is at least one."""
+        if hasattr(samples, "__array__"):
+            array = np.asarray(samples)
+            samples = list(array) if array.ndim == 1 and array.dtype == object else array
+        if sp.issparse(samples) or isinstance(samples, np.ndarray):
+            return cls._of_rows(samples)
+        if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
+            raise InvalidInputError(
+                f"X is a {type(samples).__name__}; expected a list of samples (wrap a single one "
+                "in a list) or a 2-D array with one sample per row."
+            )
+        samples = list(samples)
+        if not samples:
+            raise InvalidInputError("X is empty; give at least one sample.")
+        features, structures = [], []
+        for s, sample in enumerate(samples):
+            part = sample.node_features if isinstance(sample, Graph) else _checked_chain(sample, s)
+            features.append(part)
+            structures.append((n_rows(part), sample.edges if isinstance(sample, Graph) else None))
+        nodes = Blocks(features, _offsets([n for n, _ in structures]), "node")
+        sizes = [n - 1 if edges is None else len(edges) for n, edges in structures]
+        edges = _edge_blocks(samples, _offsets(sizes))
+        return cls(structures, nodes, edges, sum(sizes), _node_types(samples))
+
+    @classmethod
+    def _of_rows(cls, rows: Any) -> Parts:
+        """A 2-D array: each row is a sample of one node."""
+        if rows.ndim != 2:
+            raise InvalidInputError(
+                f"X is an array of shape {rows.shape}; expected a list of samples, or two "
+                "dimensions with one sample of one node per row. Chains of equal length: pass "
+                "list(X)."
+            )
+        n = rows.shape[0]
+        if n == 0:
+            raise InvalidInputError("X is empty; give at least one sample.")
+        return cls(None, Blocks([rows], np.arange(n + 1), "node"), None, 0, None)
+
+    def batch(self) -> Batch:
+        """The structures in the order that compiled code walks them in."""
+        if self.structures is None:
+            return Batch.of_single_nodes(self.nodes.n_rows)
+        return Batch.build(self.structures)
+
+
+def _offsets(sizes: list[int]) -> np.ndarray:
+    offsets = np.zeros(len(sizes) + 1, np.intp)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _checked_chain(sample: Any, s: int) -> Any:
+    if not (
+        sp.issparse(sample)
+        or hasattr(sample, "__array__")
+        or isinstance(sample, list | tuple | CodedAttributes)
+    ):
+        raise InvalidInputError(
+            f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse "
+            "matrix, a list with one dict or list of strings per node, or a Graph."
+        )
+    if getattr(sample, "ndim", 2) != 2:
+        raise InvalidInputError(
+            f"sample {s} has shape {sample.shape}; expected two dimensions, one row per node. "
+            "For samples of one node pass a 2-D array as X."
+        )
+    if n_rows(sample) == 0:
+        raise InvalidInputError(f"sample {s} is empty; a sample needs at least one node.")
+    return sample
+
+
+def _edge_blocks(samples: list[Any], offsets: np.ndarray) -> Blocks | None:
+    parts = [sample.edge_features if isinstance(sample, Graph) else None for sample in samples]
+    having = [s for s, part in enumerate(parts) if part is not None and n_rows(part)]
+    if not having:
+        return None
+    counts = np.diff(offsets).tolist()
+    for s, part in enumerate(parts):
+        if part is None and counts[s]:
+            raise InvalidInputError(
+                f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
+                "samples or to none."
+            )
+    return Blocks([[] if part is None else part for part in parts], offsets, "edge")
+
+
+def _node_types(samples: list[Any]) -> list[str | int] | None:
+    given = [getattr(sample, "node_types", None) for sample in samples]
+    having = [s for s, types in enumerate(given) if types is not None]
+    if not having:
+        return None
+    for s, types in enumerate(given):
+        if types is None:
+            raise InvalidInputError(
+                f"sample {s} has no node_types, but sample {having[0]} has; give them to all "
+                "samples or to none."
+            )
+    return [kind for types in given for kind in types or ()]

@@ -1,0 +1,162 @@
+"""What a feature space learns from samples, in a form that adds up over places.
+
+Shards of a data set are summed up where they lie; the summaries travel and are merged, and
+`FeatureSpace.of_summary` makes the space that all shards are then encoded in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustruct.errors import InvalidInputError
+from robustruct.features.attributes import FixedVocabulary
+from robustruct.features.columns import (
+    ATTRIBUTES,
+    AttributeColumns,
+    Blocks,
+    Columns,
+    HashedColumns,
+    NumericColumns,
+    attribute_counts,
+    common_kind,
+    numeric_width,
+)
+from robustruct.features.samples import Parts
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """What is known of the features of nodes (or of edges)."""
+
+    kind: str
+    """Dense, sparse or attributes, in the words of an error."""
+    width: int | None
+    """Number of columns; None for attributes that are counted."""
+    counts: dict[str, int] | None
+    """How many times each attribute is given, in the order of first appearance."""
+    source: str
+    """Where the first of them are, for messages."""
+
+    @classmethod
+    def of(cls, blocks: Blocks, hashed: int | None, source: str) -> ColumnSummary:
+        """Sum up blocks, of which at least one describes something."""
+        kind = common_kind(blocks)
+        if kind != ATTRIBUTES:
+            if hashed is not None:
+                raise InvalidInputError(
+                    f"hashed={hashed} is for attributes, but {blocks.item} features are {kind}, "
+                    "whose columns are numbered already; leave hashed out."
+                )
+            return cls(kind, numeric_width(blocks), None, source)
+        if hashed is not None:
+            return cls(kind, hashed, None, source)
+        return cls(kind, None, attribute_counts(blocks), source)
+
+    def merged(self, other: ColumnSummary, item: str) -> ColumnSummary:
+        """The summary of both."""
+        if self.kind != other.kind:
+            raise InvalidInputError(
+                f"{item} features are {self.kind} in {self.source}, but {other.kind} in "
+                f"{other.source}; use one kind for the whole data set."
+            )
+        if self.width != other.width:
+            raise InvalidInputError(
+                f"{item} features have {self.width} columns in {self.source}, but {other.width} "
+                f"in {other.source}; they must be the same everywhere."
+            )
+        if self.counts is None or other.counts is None:
+            return self
+        counts = dict(self.counts)
+        for name, count in other.counts.items():
+            counts[name] = counts.get(name, 0) + count
+        return replace(self, counts=counts)
+
+    def columns(self, min_count: int) -> Columns:
+        """The columns, without attributes that were given fewer than ``min_count`` times."""
+        if self.counts is not None:
+            kept = [name for name, count in self.counts.items() if count >= min_count]
+            if self.counts and not kept:
+                most = max(self.counts, key=self.counts.__getitem__)
+                raise InvalidInputError(
+                    f"min_count={min_count} leaves no attribute: the commonest, {most!r}, is given "
+                    f"{self.counts[most]} times. Lower min_count."
+                )
+            return AttributeColumns(FixedVocabulary(zip(kept, range(len(kept)), strict=True)))
+        assert self.width is not None
+        return (HashedColumns if self.kind == ATTRIBUTES else NumericColumns)(self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSummary:
+    """What `FeatureSpace.of_summary` needs to know of samples; summaries can be merged.
+
+    Examples
+    --------
+    >>> here = FeatureSummary.of([[["w:a"], ["w:b", "cap"]]])
+    >>> there = FeatureSummary.of([[["w:b"]]])
+    >>> here.merged(there).nodes.counts
+    {'w:a': 1, 'w:b': 2, 'cap': 1}
+    """
+
+    nodes: ColumnSummary | None = None
+    """None where there are no samples."""
+    edges: ColumnSummary | None = None
+    """None where no edge has features."""
+    bare_edges: str | None = None
+    """Where edges without features are, if anywhere."""
+    types: frozenset[str | int] | None = None
+    """Types of nodes; None where samples do not tell any."""
+
+    @classmethod
+    def of(cls, samples: Any, *, hashed: int | None = None, source: str = "X") -> FeatureSummary:
+        """Sum up samples in any form that `FeatureSpace.fit` takes; there may be none.
+
+        Parameters
+        ----------
+        samples : list of samples or 2-D array
+        hashed : int, optional
+            Give the attributes of nodes this many columns by a hash of their names, which are then
+            not counted. Attributes of edges are counted all the same: each has weights for every
+            pair of labels, so there cannot be many.
+        source : str
+            What messages call these samples.
+        """
+        if isinstance(samples, Sequence) and len(samples) == 0:
+            return cls()
+        return cls.of_parts(Parts.of(samples), hashed=hashed, source=source)
+
+    @classmethod
+    def of_parts(cls, parts: Parts, *, hashed: int | None, source: str) -> FeatureSummary:
+        """Sum up samples that have been taken apart."""
+        bare = parts.edges is None and parts.n_edges > 0
+        return cls(
+            ColumnSummary.of(parts.nodes, hashed, source),
+            None if parts.edges is None else ColumnSummary.of(parts.edges, None, source),
+            source if bare else None,
+            None if parts.types is None else frozenset(parts.types),
+        )
+
+    def merged(self, other: FeatureSummary) -> FeatureSummary:
+        """The summary of both; shards that do not fit together are an error that names them."""
+        if self.nodes is None or other.nodes is None:
+            return other if self.nodes is None else self
+        edges, bare = self.edges or other.edges, self.bare_edges or other.bare_edges
+        if self.edges is not None and other.edges is not None:
+            edges = self.edges.merged(other.edges, "edge")
+        if edges is not None and bare is not None:
+            raise InvalidInputError(
+                f"edges have features in {edges.source}, but not in {bare}; give them to all "
+                "samples or to none."
+            )
+        if (self.types is None) != (other.types is None):
+            having, lacking = (other, self) if self.types is None else (self, other)
+            assert having.nodes is not None
+            assert lacking.nodes is not None
+            raise InvalidInputError(
+                f"nodes have node_types in {having.nodes.source}, but not in "
+                f"{lacking.nodes.source}; give them to all samples or to none."
+            )
+        types = None if self.types is None or other.types is None else self.types | other.types
+        return FeatureSummary(self.nodes.merged(other.nodes, "node"), edges, bare, types)

@@ -1,0 +1,121 @@
+"""Parquet files: a row a sample, with the columns that objects in JSON lines have as fields.
+
+To every reader a row is the JSON line it stands for (`Lines` sees to it), so whatever is said of
+JSON lines holds. Fields are left out where they are null, inside the features of a node too; other
+columns are not read. pyarrow does the work and is imported when the first Parquet file is met.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from robustruct.errors import FileFormatError, InvalidInputError, MissingExtraError
+
+MARK = b"PAR1"
+"""The first bytes of a file."""
+FIELDS = ("nodes", "edges", "edge_features", "labels", "weights", "weight")
+PREDICTED = "predicted"
+ROWS = 2000  # that are in memory at once
+
+
+def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
+    """The rows of an open file, each as a line of JSON."""
+    parquet = _opened(file, name)
+    present = [field for field in FIELDS if field in parquet.schema_arrow.names]
+    if "nodes" not in present:
+        others = ", ".join(map(repr, parquet.schema_arrow.names))
+        raise FileFormatError(
+            name,
+            None,
+            f'it has no column "nodes" with the features of each node, only {others}; rename the '
+            f"columns ({', '.join(FIELDS)}).",
+        )
+    for batch in _batches(parquet, name, present):
+        for row in batch.to_pylist(maps_as_pydicts="strict"):
+            try:
+                yield json.dumps(_without_nulls(row))
+            except TypeError as error:
+                raise FileFormatError(
+                    name, None, f"its columns hold other values than text and numbers ({error})."
+                ) from None
+
+
+def write_predicted(
+    source: BinaryIO, name: str, target: BinaryIO, labels: Iterable[list[Any]], classes: np.ndarray
+) -> None:
+    """Copy a file with one more column, the predicted labels of each row.
+
+    Parameters
+    ----------
+    source, target : binary file
+    name : str
+        What errors call the source.
+    labels : iterable of list
+        Labels of the nodes of each row, in order; taken as rows are copied.
+    classes : ndarray
+        All labels there may be.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    try:
+        kind = pa.list_(pa.array(classes.tolist()).type)
+    except pa.ArrowException:
+        raise InvalidInputError(
+            "labels of several types do not fit into one column; use JSON lines instead of Parquet."
+        ) from None
+    parquet = _opened(source, name)
+    fields = [field for field in parquet.schema_arrow if field.name != PREDICTED]
+    schema = pa.schema([*fields, pa.field(PREDICTED, kind)])
+    rest = iter(labels)
+    with ParquetWriter(target, schema) as writer:
+        for batch in _batches(parquet, name, [field.name for field in fields]):
+            found = pa.array(list(islice(rest, batch.num_rows)), kind)
+            columns = [*(batch.column(field.name) for field in fields), found]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _opened(file: BinaryIO, name: str) -> Any:
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise MissingExtraError(
+            f"{name} is a Parquet file; install robustruct[distributed], which brings pyarrow."
+        ) from None
+    try:
+        return ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(name, None, f"the Parquet file is damaged ({error}).") from None
+
+
+def _batches(parquet: Any, name: str, columns: list[str]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    batches = parquet.iter_batches(ROWS, columns=columns)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError) as error:
+            raise FileFormatError(name, None, f"the Parquet file is damaged ({error}).") from None
+        if batch is None:
+            return
+        yield batch
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    """What is null in a table is absent in an object."""
+    given = {field: value for field, value in row.items() if value is not None}
+    for field in {"nodes", "edge_features"} & set(given):
+        given[field] = [
+            {key: value for key, value in item.items() if value is not None}
+            if isinstance(item, dict)
+            else item
+            for item in given[field]
+        ]
+    return given
