@@ -67,7 +67,7 @@ def test_likelihood_has_the_optimum_of_the_reference(name):
     reference, best = enumerated(name).likelihood_optimum()
     problem = CASES[name].problem()
     progress = Progress(problem, 1e-9)
-    fit_likelihood(Site([problem]), progress, 1000)
+    fit_likelihood(Site.of(problem), progress, 1000)
     assert progress.converged
     assert progress.primal == pytest.approx(reference, rel=1e-8)
     np.testing.assert_allclose(progress.theta, best, atol=1e-3)

@@ -20,7 +20,7 @@ every_case = pytest.mark.parametrize("name", list(CASES))
 
 
 def after_passes(problem, n_passes, seed=0):
-    ascent = PairwiseAscent(Site([problem]))
+    ascent = PairwiseAscent(Site.of(problem))
     for _ in range(n_passes):
         ascent.run_pass(seed)
         ascent.move_centres()
@@ -119,7 +119,7 @@ def test_a_centre_given_is_a_warm_start():
     problem = CASES["trees"].problem()
     cold, _ = fitted(problem, tol=1e-3, check_every=1)
     progress = Progress(problem, 1e-3, check_every=1)
-    warm = PairwiseAscent(Site([problem]), centre=cold.theta)
+    warm = PairwiseAscent(Site.of(problem), centre=cold.theta)
     fit_pairwise(warm, progress, 3000, 0)
     assert progress.converged
     assert progress.history[0].primal < cold.history[0].primal
@@ -128,7 +128,7 @@ def test_a_centre_given_is_a_warm_start():
 def test_lists_of_pairs_grow_when_they_are_full():
     case = random_case(20, sizes=(4,) * 6, n_labels=5, n_edge_features=0, alpha=5.0)
     problem = case.problem()
-    ascent = PairwiseAscent(Site([problem]))
+    ascent = PairwiseAscent(Site.of(problem))
     q = blocks_of(ascent).q
     q.pair, q.mass = q.pair[:, :1].copy(), q.mass[:, :1].copy()
     progress = Progress(problem, 1e-3)

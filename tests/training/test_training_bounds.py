@@ -45,7 +45,7 @@ def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
 
 @every_case
 def test_likelihood_is_that_of_enumeration(name):
-    likelihood = partial(penalised, Site([CASES[name].problem()]))
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
     for seed in range(3):
         theta = drawn(name, seed)[0]
         value, gradient = likelihood(theta)
@@ -56,7 +56,7 @@ def test_likelihood_is_that_of_enumeration(name):
 
 @every_case
 def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
-    likelihood = partial(penalised, Site([CASES[name].problem()]))
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
     theta = drawn(name, 0)[0]
     gradient = likelihood(theta)[1]
     step = 1e-5
@@ -70,7 +70,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
 @every_case
 def test_any_weights_bound_the_likelihood_from_below(name):
     best, _ = enumerated(name).likelihood_optimum()
-    likelihood = partial(penalised, Site([CASES[name].problem()]))
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
     for seed in range(5):
         value, gradient = likelihood(drawn(name, seed)[0])
         assert value - gradient @ gradient / (2 * CASES[name].alpha) <= best + 1e-9

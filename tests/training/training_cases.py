@@ -203,14 +203,14 @@ def fitted(
 ) -> tuple[Progress, PairwiseAscent]:
     """A fit by pairwise ascent."""
     progress = Progress(problem, tol, check_every=check_every)
-    ascent = PairwiseAscent(Site([problem]))
+    ascent = PairwiseAscent(Site.of(problem))
     fit_pairwise(ascent, progress, max_iter, seed)
     return progress, ascent
 
 
 def blocks_of(ascent: PairwiseAscent) -> DualBlocks:
     """The dual blocks of all samples."""
-    return ascent.sites.blocks[0]
+    return ascent.sites.shards[0].blocks
 
 
 class Enumerated:

@@ -20,13 +20,13 @@ def train_pairwise(
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     seed = check_random_state(model.random_state).randint(2**31)
-    if isinstance(sites, Site) and sites.problems[0].relaxed:
-        ascent: PairwiseAscent = RelaxedAscent(sites.problems[0], centre=start)
+    if isinstance(sites, Site) and sites.shards[0].problem.relaxed:
+        ascent: PairwiseAscent = RelaxedAscent(sites.shards[0].problem, centre=start)
     else:
         ascent = PairwiseAscent(sites, centre=start)
     last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
     if isinstance(ascent.sites, Site):
-        blocks = ascent.sites.blocks[0]
+        blocks = ascent.sites.shards[0].blocks
         if start is not None and last is not None and _same_games(blocks.problem, last.problem):
             _resume(ascent, blocks, last)
         if model.warm_start:
@@ -155,7 +155,7 @@ class AGM(StructuredModel):
                 "the subgradient method works on the data of one machine; use "
                 "optimizer='pairwise' with an engine."
             )
-        if sites.problems[0].relaxed:
+        if sites.shards[0].problem.relaxed:
             raise IncompatibleError(
                 "the subgradient method needs exact games; use optimizer='pairwise' with "
                 "inference='relaxed'."
@@ -163,4 +163,4 @@ class AGM(StructuredModel):
         from robustruct.training.subgradient import fit_subgradient
 
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        fit_subgradient(sites.problems[0], progress, self.max_iter, rng, start)
+        fit_subgradient(sites.shards[0].problem, progress, self.max_iter, rng, start)

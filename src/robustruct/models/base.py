@@ -136,7 +136,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         for name, value in learnt.items():
             setattr(self, name, value)
         self.alpha_ = problem.alpha
-        self._run(Site([problem]), start, stopper)
+        self._run(Site.of(problem), start, stopper)
         return self
 
     def _assembled(

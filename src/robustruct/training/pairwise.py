@@ -21,9 +21,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustruct.kernels.proximal import follow_centre, squared_distance
+from robustruct.kernels.proximal import squared_distance
 from robustruct.training.fit import Progress
-from robustruct.training.site import Round, Seen, Sites
+from robustruct.training.site import Follow, Round, Seen, Sites
 
 PULL = 3.0  # kappa / alpha at the start
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
@@ -50,7 +50,11 @@ class PairwiseAscent:
         if number % FULL_PASS_EVERY and number > 1:
             mean = self.seen.total_gap / self.outline.n_samples
             orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
-        self.seen = self.sites.round(self.theta, orders)
+        before = self.sites.generation
+        self.seen = self.sites.round(self.theta, self.centre, orders)
+
+        if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
+            self.follow(self.sites.moments())
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
@@ -59,9 +63,8 @@ class PairwiseAscent:
 
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
-        self.sites.move_predictors()
         kappa = self._steered(*self.gap_parts())
-        follow_centre(self.theta, self.centre, self.alpha, self.kappa, kappa)
+        self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
         self.kappa = kappa
 
     def _steered(self, samples: float, outer: float) -> float:
@@ -108,9 +111,12 @@ class PairwiseAscent:
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
-        moments = self.sites.moments()
-        self.follow(moments)
-        regret, gain = self.sites.bounds(self.theta)
+        generation = None
+        while generation != self.sites.generation:  # bounds and moments must be of the same blocks
+            generation = self.sites.generation
+            moments = self.sites.moments()
+            self.follow(moments)
+            regret, gain = self.sites.bounds(self.theta)
         return regret + self._penalty(self.theta), gain - self._penalty(moments / self.alpha)
 
     def _penalty(self, theta: np.ndarray) -> float:

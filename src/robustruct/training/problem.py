@@ -14,6 +14,7 @@ bracket the optimum. No stopping rule without them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -35,6 +36,13 @@ class Outline:
     n_samples: int
     untrained: float
     """See `Problem.untrained`."""
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Outline]) -> Outline:
+        """The outline of problems that share their weights and add up."""
+        first = parts[0]
+        n_samples = sum(part.n_samples for part in parts)
+        return cls(first.alpha, first.n_weights, n_samples, sum(part.untrained for part in parts))
 
 
 @dataclass(frozen=True, eq=False)

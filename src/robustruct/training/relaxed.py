@@ -137,7 +137,7 @@ class RelaxedAscent(PairwiseAscent):
         """Where the penalty draws the weights."""
         site = Site([inside], tuning_for(problem))
         super().__init__(site, centre=None if centre is None else self._padded(centre))
-        self.blocks = site.blocks[0]
+        self.blocks = site.shards[0].blocks
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         out = np.zeros(len(self.real))

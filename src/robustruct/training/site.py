@@ -2,18 +2,20 @@
 
 Training needs four sums over samples: of steps, of moments, of bounds, and for the CRF of
 gradients. A `Site` adds up over the samples of this process. An engine that spreads samples over
-many processes offers the same methods, with a site in each (`Sites`), so an optimizer does not know
+many processes offers the same methods (`Sites`), with a site in each, so an optimizer does not know
 where samples are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from robustruct.kernels.proximal import follow_centre
 from robustruct.training.dual_blocks import DualBlocks, Tuning, tuning_for
 from robustruct.training.likelihood import Likelihood
 from robustruct.training.problem import Outline, Problem
@@ -21,7 +23,7 @@ from robustruct.training.problem import Outline, Problem
 
 @dataclass(frozen=True)
 class Round:
-    """Orders for one pass of visits."""
+    """Orders for a pass of visits, or for a part of one."""
 
     number: int
     """Of the pass; passes count from 1."""
@@ -30,6 +32,17 @@ class Round:
     """alpha + kappa."""
     rest_below: float = -np.inf
     """Samples with a smaller gap than this rest."""
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Orders for the centres after a pass: those of the predictors, and z of the weights."""
+
+    alpha: float
+    kappa: float
+    new_kappa: float
 
 
 @dataclass(frozen=True)
@@ -45,17 +58,20 @@ class Seen:
 class Sites(Protocol):
     """Where the samples of a fit are."""
 
+    generation: int
+    """Changes whenever blocks were lost and begun anew: what was summed before is then void."""
+
     @property
     def outline(self) -> Outline: ...
 
     @property
     def tuning(self) -> Tuning: ...
 
-    def round(self, theta: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
         """Visit every sample that does not rest; θ moves in place."""
 
-    def move_predictors(self) -> None:
-        """The centres of the predictors follow, at the latest before the next round."""
+    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        """All centres follow, and θ with them."""
 
     def moments(self) -> np.ndarray:
         """G(q), recomputed."""
@@ -70,75 +86,86 @@ class Sites(Protocol):
         """(regret of the CRF at θ, its gradient), without the penalty."""
 
 
+class Holding:
+    """The samples of one shard, and what training has made of them."""
+
+    def __init__(self, problem: Problem, tuning: Tuning) -> None:
+        self.problem, self.tuning = problem, tuning
+
+    @cached_property
+    def blocks(self) -> DualBlocks:
+        return DualBlocks(self.problem, self.tuning)
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        return Likelihood(self.problem)
+
+    def visit(self, number: int, theta: np.ndarray, change: np.ndarray, orders: Round) -> None:
+        """A round of visits; the order depends on nothing but the seed, the pass and the shard."""
+        blocks = self.blocks
+        rng = np.random.default_rng([orders.seed, orders.number, number])
+        order = rng.permutation(len(blocks.gap))[orders.part :: orders.parts]
+        if orders.rest_below > -np.inf:
+            order = order[blocks.gap[order] >= orders.rest_below]
+        blocks.visit(order, theta, change, orders.penalty)
+
+
 class Site:
     """Samples of this process, in one or more shards."""
 
-    def __init__(
-        self, problems: Sequence[Problem], tuning: Tuning | None = None, numbers: Sequence[int] = ()
-    ) -> None:
-        """``numbers`` of the shards, which decide on the order of visits; 0, 1, ... by default."""
-        self.problems = list(problems)
-        self.numbers = list(numbers) or list(range(len(self.problems)))
-        self.tuning = tuning_for(self.problems[0]) if tuning is None else tuning
-        self._blocks: list[DualBlocks] | None = None
-        self._likelihoods: list[Likelihood] | None = None
+    generation = 0
+
+    def __init__(self, problems: Sequence[Problem] | Mapping[int, Problem], tuning: Tuning) -> None:
+        """``problems`` by the numbers of their shards."""
+        numbered = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
+        self.tuning = tuning
+        self.shards = {number: Holding(one, tuning) for number, one in numbered.items()}
         self._change: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> Site:
+        """All samples in one shard."""
+        return cls([problem], tuning_for(problem))
 
     @property
     def outline(self) -> Outline:
-        outlines = [problem.outline for problem in self.problems]
-        return Outline(
-            outlines[0].alpha,
-            outlines[0].n_weights,
-            sum(one.n_samples for one in outlines),
-            sum(one.untrained for one in outlines),
-        )
+        return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
-    @property
-    def blocks(self) -> list[DualBlocks]:
-        """The dual blocks of each shard; made at first use, as a CRF needs none."""
-        if self._blocks is None:
-            self._blocks = [DualBlocks(problem, self.tuning) for problem in self.problems]
-        return self._blocks
-
-    def round(self, theta: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
         if self._change is None:
             self._change = np.zeros_like(theta)
-        for number, blocks in zip(self.numbers, self.blocks, strict=True):
-            rng = np.random.default_rng([orders.seed, orders.number, number])
-            order = rng.permutation(len(blocks.gap))
-            if orders.rest_below > -np.inf:
-                order = order[blocks.gap[order] >= orders.rest_below]
-            blocks.visit(order, theta, self._change, orders.penalty)
-        return Seen(
-            sum(blocks.shared_gap() for blocks in self.blocks),
-            float(sum(blocks.gap.sum() for blocks in self.blocks)),
-        )
+        for number, shard in self.shards.items():
+            shard.visit(number, theta, self._change, orders)
+        blocks = [shard.blocks for shard in self.shards.values()]
+        return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
 
-    def move_predictors(self) -> None:
-        for blocks in self.blocks:
-            blocks.move_predictors()
+    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        for shard in self.shards.values():
+            shard.blocks.move_predictors()
+        follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
 
     def moments(self) -> np.ndarray:
-        total = self.blocks[0].moments()
-        for blocks in self.blocks[1:]:
-            total += blocks.moments()
-        return total
+        return _total([shard.blocks.moments() for shard in self.shards.values()])
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
-        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in self.blocks)
+        blocks = [shard.blocks for shard in self.shards.values()]
+        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in blocks)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
-        return self._regret(theta), sum(b.problem.gain(b.problem.truth) for b in self.blocks)
+        problems = [shard.problem for shard in self.shards.values()]
+        return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
 
     def _regret(self, theta: np.ndarray) -> float:
-        return sum(blocks.problem.regret(theta, blocks.p0) for blocks in self.blocks)
+        shards = self.shards.values()
+        return sum(shard.problem.regret(theta, shard.blocks.p0) for shard in shards)
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        if self._likelihoods is None:
-            self._likelihoods = [Likelihood(problem) for problem in self.problems]
-        value, gradient = self._likelihoods[0](theta)
-        for likelihood in self._likelihoods[1:]:
-            more, slope = likelihood(theta)
-            value, gradient = value + more, gradient + slope
-        return value, gradient
+        found = [shard.likelihood(theta) for shard in self.shards.values()]
+        return sum(value for value, _ in found), _total([gradient for _, gradient in found])
+
+
+def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total += vector
+    return total
