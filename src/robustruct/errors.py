@@ -24,6 +24,10 @@ class MissingDataError(RobustructError, FileNotFoundError):
     """A data set is not where it was looked for; the message says how to point to it."""
 
 
+class EngineError(RobustructError, RuntimeError):
+    """A cluster does not do its work."""
+
+
 class MissingExtraError(RobustructError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

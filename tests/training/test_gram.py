@@ -9,7 +9,8 @@ from training_cases import CASES
 from robustruct.constraints import node_kinds
 from robustruct.features import split_weights
 from robustruct.kernels import pairwise as kernels
-from robustruct.training.dual_blocks import DENSE, DualBlocks
+from robustruct.training.dual_blocks import DualBlocks
+from robustruct.training.tuning import DENSE
 
 forests = [name for name, case in CASES.items() if not case.problem().design.batch.n_chords]
 every_case = pytest.mark.parametrize("name", forests)  # steps on cycles do without

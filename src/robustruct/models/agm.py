@@ -90,6 +90,9 @@ class AGM(StructuredModel):
         but need not belong to one distribution over labellings: any graph will do, and the gap
         reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
         memory. Chains, trees and forests are always exact.
+    engine : DaskEngine, optional
+        Train on the workers of a cluster (`robustruct.distributed`); by default here, with
+        ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
         Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
         with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving.

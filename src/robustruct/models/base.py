@@ -13,11 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
+from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
+from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models import data
 from robustruct.models.assembly import LabelSummary, Plan, Summary, Truth, planned
 from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.here import Engine, Here
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
@@ -54,6 +57,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         inference: str = "auto",
+        engine: Engine | None = None,
         alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
@@ -72,6 +76,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         self.forbidden = forbidden
         self.constraints = constraints
         self.inference = inference
+        self.engine = engine
         self.alphas = alphas
         self.cv = cv
         self.patience = patience
@@ -95,7 +100,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         node_weight: Any = None,
         *,
@@ -108,6 +113,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         X : list of samples, or 2-D array
             A sample is a chain, given as an (n, d) array, a sparse matrix or a list of feature
             dicts or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
+            A `ShardedData` holds labels and weights as well.
         y : list of label sequences, or 1-D array for a 2-D X
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each sample in the objective.
@@ -118,9 +124,18 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             keep the weights that did best on them.
         """
         check_parameters(self)
+        if isinstance(X, ShardedData):
+            if not (y is None and sample_weight is None and node_weight is None):
+                raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
+            return self._fit_shards(X, validation)
         flat = data.is_flat(X)
         if flat:
             X, y = data.checked_rows(self, X, y, fitting=True)
+        if self.engine is not None and self.alphas is None:
+            shards = ShardedData.from_samples(
+                X, y, self.engine.n_workers, sample_weight=sample_weight, node_weight=node_weight
+            )
+            return self._fit_shards(shards, validation, FROM_ROWS if flat else ())
         learnt, problem = self._assembled(X, y, sample_weight, node_weight)
         stopper = None
         if validation is not None:
@@ -137,6 +152,32 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             setattr(self, name, value)
         self.alpha_ = problem.alpha
         self._run(Site.of(problem), start, stopper)
+        return self
+
+    def _fit_shards(
+        self,
+        shards: ShardedData,
+        validation: tuple[Any, Any] | None,
+        kept: Sequence[str] = (),
+    ) -> StructuredModel:
+        """Train where the engine has the shards, or here."""
+        if self.alphas is not None:
+            raise IncompatibleError(
+                f"{type(self).__name__}: alphas are compared on samples in memory; choose alpha on "
+                "some of the data, then fit the shards with it."
+            )
+        with (self.engine or Here()).sites(shards) as sites:
+            plan = self._plan(sites.summary(), shards.min_count)
+            sites.assemble(plan)
+            stopper = None
+            if validation is not None:
+                stopper = EarlyStopping(self, plan.space, plan.classes, validation)
+            start = self._previous_weights(plan.space, plan.classes)
+            self._forget(kept)
+            for name, value in {**plan.learnt(), "inference_": "exact"}.items():
+                setattr(self, name, value)
+            self.alpha_ = plan.alpha
+            self._run(sites, start, stopper)
         return self
 
     def _assembled(

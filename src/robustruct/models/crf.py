@@ -11,6 +11,7 @@ from robustruct.graphs import Batch
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
+from robustruct.models.here import Engine
 from robustruct.scores import Scores
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import fit_likelihood
@@ -49,6 +50,7 @@ class CRF(StructuredModel):
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         inference: str = "auto",
+        engine: Engine | None = None,
         alphas: Sequence[float] | str | None = None,
         cv: Any = 5,
         patience: int = 5,
@@ -68,6 +70,7 @@ class CRF(StructuredModel):
             forbidden=forbidden,
             constraints=constraints,
             inference=inference,
+            engine=engine,
             alphas=alphas,
             cv=cv,
             patience=patience,

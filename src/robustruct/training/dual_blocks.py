@@ -8,7 +8,6 @@ depend on the number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,37 +28,11 @@ from robustruct.kernels.pairwise import (
 from robustruct.kernels.predictor import move_centres
 from robustruct.parallel import n_threads, over_samples, together
 from robustruct.training.problem import Problem
+from robustruct.training.tuning import Tuning
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
 LOOKS = 32  # samples looked at together: 64 of 9000 cost a tenth more passes, 16 none
 THREAD_PAYS = 50_000  # additions; waking a thread takes about as long
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Settings for one of two regimes; each optimum is flat (benchmarks/README.md)."""
-
-    inner: int
-    """Steps per visit."""
-    skip: float
-    """Between full passes, samples with less than this share of the mean gap may rest."""
-    balance: float
-    """Wanted ratio of the two parts of the gap."""
-    mu: float
-    """Weight of the predictor's centre, relative to the range of the cost."""
-
-
-SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
-DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
-
-
-def tuning_for(problem: Problem) -> Tuning:
-    """Sparse when a sample touches few of the weights: then samples hardly disturb each other."""
-    nodes = problem.design.nodes
-    if isinstance(nodes, np.ndarray):
-        return DENSE
-    touched = len(nodes.data) / problem.design.batch.n_samples
-    return SPARSE if touched < 0.1 * nodes.shape[1] else DENSE
 
 
 class DualBlocks:

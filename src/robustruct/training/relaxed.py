@@ -24,10 +24,11 @@ from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
 from robustruct.kernels.relaxation import fit_edges
-from robustruct.training.dual_blocks import sparse_rows, tuning_for
+from robustruct.training.dual_blocks import sparse_rows
 from robustruct.training.pairwise import PULL, PairwiseAscent
 from robustruct.training.problem import Problem
 from robustruct.training.site import Site
+from robustruct.training.tuning import tuning_for
 
 AGREEMENT = 5.0  # 3 to 10 took 42 to 54 passes to a gap of 1 % on grids, 0.3 took 170 to 260
 

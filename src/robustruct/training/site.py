@@ -9,16 +9,19 @@ where samples are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from robustruct.kernels.proximal import follow_centre
-from robustruct.training.dual_blocks import DualBlocks, Tuning, tuning_for
+from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.likelihood import Likelihood
 from robustruct.training.problem import Outline, Problem
+from robustruct.training.tuning import Tuning, tuning_for
+
+TURNS = 4  # in a pass, where a site has several shards
 
 
 @dataclass(frozen=True)
@@ -134,8 +137,16 @@ class Site:
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
         if self._change is None:
             self._change = np.zeros_like(theta)
-        for number, shard in self.shards.items():
-            shard.visit(number, theta, self._change, orders)
+        # Turn and turn about: blocks of one shard visited in a row, and always in the same place
+        # of a pass, would draw the centres to and fro without end.
+        parts = 1 if len(self.shards) == 1 else TURNS
+        rng = np.random.default_rng([orders.seed, orders.number, orders.part])
+        for turn in range(parts):
+            some = replace(
+                orders, part=orders.part + orders.parts * turn, parts=orders.parts * parts
+            )
+            for number in rng.permutation(list(self.shards)):
+                self.shards[number].visit(number, theta, self._change, some)
         blocks = [shard.blocks for shard in self.shards.values()]
         return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
 

@@ -1,0 +1,417 @@
+"""The samples of a fit on the workers of a Dask cluster: CoCoA rounds, and what can go wrong.
+
+In a round every worker visits its samples, starting from the same θ, and the changes of θ are added
+up (CoCoA, Smith et al. 2018). K workers might all push a weight the same way, and the sum overshoot
+by a factor of K; a worker therefore takes each of its changes for K times as large as it is
+("damping"), which makes the sum an ascent whatever the data are.
+
+θ is kept on every worker. What travels is the entries that steps have changed, θ in full to a
+worker that is new, and for a certificate θ and the moments.
+
+A worker that dies takes the blocks of its shards with it. The shards are read and built again by
+another worker, with the adversary back at the truth; θ then is put in line by recomputed moments,
+and certificates are never made of parts from before and after (`generation`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import numpy as np
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+
+from distributed import Client, Future, wait
+from robustruct.distributed import held
+from robustruct.distributed.held import Extent, Missing, Replicas, SparseVector, Steps, Update
+from robustruct.errors import EngineError, InvalidInputError
+from robustruct.formats.shards import ShardedData
+from robustruct.kernels.proximal import follow_centre
+from robustruct.models.assembly import Plan, Summary
+from robustruct.training.problem import Outline
+from robustruct.training.site import Follow, Round, Seen
+from robustruct.training.tuning import Density, Tuning
+
+LOG = logging.getLogger(__name__)
+LOG_LIMIT = 64  # updates that are remembered for workers that lag behind
+REBUILDS = 20  # of one shard: more deaths than that are the shard's fault
+
+
+class DaskSites:
+    """Shards on workers; see `robustruct.training.site.Sites`."""
+
+    def __init__(
+        self, client: Client, data: ShardedData, rounds: int, patience: float, give_up: float
+    ) -> None:
+        self.client, self.data = client, data
+        self.rounds, self.patience, self.give_up = rounds, patience, give_up
+        self.fit = uuid.uuid4().hex
+        self.generation = 0
+        self.place: dict[int, str] = {}
+        """Address of the worker that has each shard."""
+        self.extents: dict[int, Extent | None] = {}
+        self.plan: Plan | None = None
+        self.tuning: Tuning
+        self.version = 0
+        self.updates: list[Update] = []
+        self.known: dict[str, int] = {}
+        """The version of θ that each worker has."""
+        self.centre: np.ndarray | None = None
+        self.theta: np.ndarray | None = None
+        self.new_theta = False
+        """Whether θ was put in line with moments since workers have seen it."""
+        self.late: dict[str, Future] = {}
+        self.typical = 0.0
+        """Seconds that a round takes most workers."""
+        self.rebuilt = 0
+        self.moved = 0
+        self.n_rounds = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
+
+    # --------------------------------------------------------------------------- data to workers
+
+    def summary(self) -> Summary:
+        """Have every shard read, where it will stay, and summed up."""
+        self._place_all()
+        tasks = [
+            self._submit(held.read_summary, self.place[n], n, shard, self.data.hashed)
+            for n, shard in enumerate(self.data)
+        ]
+        while len(tasks) > 1:  # merged on the workers: no vocabulary but the last travels here
+            tasks = [
+                self.client.submit(held.merge_summaries, *tasks[i : i + 8], pure=False)
+                for i in range(0, len(tasks), 8)
+            ]
+        return self._result(tasks[0])
+
+    def assemble(self, plan: Plan) -> None:
+        """Have every shard encoded."""
+        self.plan = plan
+        self._build(range(len(self.data)))
+        extents = [extent for extent in self.extents.values() if extent is not None]
+        if not extents:
+            raise InvalidInputError("no shard has a sample with a weight; nothing can be learnt.")
+        self.outline = Outline.of_all([extent.outline for extent in extents])
+        self.tuning = Density.of_all([extent.density for extent in extents]).tuning()
+
+    def _build(self, numbers: Sequence[int]) -> None:
+        """Encode shards on the workers they are assigned to; again elsewhere if one dies."""
+        # On every worker, so that it is not lost with one; a worker that is late would hold it up.
+        prompt = [address for address in self._workers() if address not in self.late]
+        plan = self.client.scatter(self.plan, workers=prompt, broadcast=True, hash=False)
+        waiting = {
+            n: self._submit(held.assemble, self.place[n], n, self.data[n], plan) for n in numbers
+        }
+        for number, task in waiting.items():
+            self.extents[number] = self._result(task)
+            self.place[number] = self._ran_on(task) or self.place[number]
+
+    def _ran_on(self, task: Future) -> str | None:
+        """The worker on which a finished task ran."""
+        where = self.client.who_has([task]).get(task.key, ())
+        return next(iter(where), None)
+
+    # ------------------------------------------------------------------------- workers and shards
+
+    def _workers(self) -> list[str]:
+        """Addresses of the workers there are; waits for the first."""
+        addresses = list(self.client.scheduler_info(n_workers=-1)["workers"])
+        if not addresses:
+            try:
+                self.client.wait_for_workers(1, timeout=self.give_up)
+            except TimeoutError:
+                raise EngineError(
+                    f"the Dask cluster has had no worker for {self.give_up:g} seconds; start some "
+                    "(`dask worker tcp://...`) and fit again."
+                ) from None
+            addresses = list(self.client.scheduler_info(n_workers=-1)["workers"])
+        return sorted(addresses)
+
+    def _load(self, addresses: Sequence[str]) -> dict[str, list[int]]:
+        load: dict[str, list[int]] = {address: [] for address in addresses}
+        for number, address in self.place.items():
+            if address in load:
+                load[address].append(number)
+        return load
+
+    def _place_all(self) -> None:
+        """Deal out the shards, as many to each worker."""
+        addresses = self._workers()
+        for number in range(len(self.data)):
+            self.place[number] = addresses[number % len(addresses)]
+
+    def _settle(self) -> None:
+        """Shards of workers that are gone are built by others; new workers get shards."""
+        addresses = self._workers()
+        alive = set(addresses)
+        for address in [address for address in self.late if address not in alive]:
+            del self.late[address]
+        lost = [number for number, address in self.place.items() if address not in alive]
+        self._rebuild(lost)
+        load = self._load(addresses)
+        idle = [address for address in addresses if not load[address]]
+        for address in idle:
+            giver = max(load, key=lambda one: (one not in self.late, len(load[one])))
+            if len(load[giver]) < 2 or giver in self.late:
+                break
+            number = load[giver].pop()
+            self._move(number, giver, address)
+            load[address].append(number)
+
+    def _rebuild(self, numbers: Sequence[int]) -> None:
+        """Build shards whose blocks are lost, on the workers that have the fewest."""
+        if not numbers:
+            return
+        self.rebuilt += len(numbers)
+        if self.rebuilt > REBUILDS * len(self.data):
+            raise EngineError(
+                f"shards were lost {self.rebuilt} times because their workers died, so something "
+                "about them kills workers; most often memory. Use more and smaller shards, or "
+                "workers with more memory."
+            )
+        LOG.warning("shards %s were lost with their worker and are read again", list(numbers))
+        addresses = [one for one in self._workers() if one not in self.late] or self._workers()
+        load = self._load(addresses)
+        for number in numbers:
+            self.place.pop(number, None)
+            address = min(load, key=lambda one: len(load[one]))
+            self.place[number] = address
+            load[address].append(number)
+        self._build(numbers)
+        self.generation += 1
+
+    def _move(self, number: int, giver: str, taker: str) -> None:
+        """Hand a shard over with its blocks, from worker to worker."""
+        given = self.client.submit(
+            held.give_away, self.fit, number, workers=[giver], allow_other_workers=True, pure=False
+        )
+        taken = self._submit(held.take_over, taker, number, given)
+        if self._result(taken) and self._ran_on(taken) == taker:
+            self.place[number] = taker
+            self.moved += 1
+        else:
+            self._rebuild([number])
+
+    # --------------------------------------------------------------------------- tasks and errors
+
+    def _submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
+        # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            return self.client.submit(
+                task, self.fit, *arguments, workers=[address], allow_other_workers=True, pure=False
+            )
+
+    def _result(self, task: Future) -> Any:
+        try:
+            return task.result(timeout=self.give_up)
+        except KilledWorker as error:
+            raise EngineError(
+                f"workers died again and again at the same work ({error}); most often they run out "
+                "of memory. Use more and smaller shards, or workers with more memory."
+            ) from error
+        except (TimeoutError, FutureCancelledError) as error:
+            raise EngineError(
+                f"the Dask cluster did not answer within {self.give_up:g} seconds; are its "
+                "scheduler and workers running? DaskEngine(give_up=...) waits longer."
+            ) from error
+
+    def _pending(self, address: str) -> list[Update]:
+        """The updates that a worker lacks; θ in full if that is less."""
+        known = self.known.get(address, -1)
+        lacking = [update for update in self.updates if update.version > known]
+        complete = known >= 0 and len(lacking) == self.version - known
+        assert self.theta is not None
+        in_full = self.theta.nbytes + (0 if self.centre is None else self.centre.nbytes)
+        if not complete or sum(update.nbytes for update in lacking) > in_full:
+            # Copies: Dask may send an array after it has returned.
+            centre = None if self.centre is None else self.centre.copy()
+            lacking = [Update(self.version, Replicas(self.theta.copy(), centre))]
+        self.bytes_sent += sum(update.nbytes for update in lacking)
+        return lacking
+
+    def _record(self, change: SparseVector | Follow | Replicas) -> None:
+        self.version += 1
+        self.updates.append(Update(self.version, change))
+        del self.updates[:-LOG_LIMIT]
+
+    def _ask(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
+        """Send a worker a task about all of its shards."""
+        numbers = self._load([address])[address]
+        updates = self._pending(address)
+        self.known[address] = self.version
+        return self._submit(task, address, numbers, self.tuning, updates, *arguments)
+
+    def _lost(self, address: str, answer: Missing) -> None:
+        """Take note that a worker does not hold what it should."""
+        self.known.pop(address, None)
+        self._rebuild(answer.numbers)
+
+    # ------------------------------------------------------------------------------ the four sums
+
+    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+        """Some rounds of visits, which together make a pass."""
+        self.theta, self.centre = theta, centre
+        if self.new_theta:
+            self._record(Replicas(theta.copy(), None))
+            self.new_theta = False
+        seen: dict[str, Seen] = {}
+        for part in range(self.rounds):
+            some = Round(
+                orders.number, orders.seed, orders.penalty, orders.rest_below, part, self.rounds
+            )
+            self._one_round(theta, some, seen)
+        return Seen(
+            sum(one.gap for one in seen.values()), sum(one.total_gap for one in seen.values())
+        )
+
+    def _one_round(self, theta: np.ndarray, orders: Round, seen: dict[str, Seen]) -> None:
+        self._settle()
+        self.n_rounds += 1
+        load = self._load(self._workers())
+        working = [one for one, numbers in load.items() if numbers and one not in self.late]
+        damping = float(max(1, len(working) + len(self.late)))
+        started = time.monotonic()
+        tasks = {
+            address: self._ask(held.take_round, address, orders, damping) for address in working
+        }
+        self._wait_for_most(tasks, started)
+        ready = {**tasks, **self.late}
+        steps: list[Steps] = []
+        for address in sorted(ready):
+            task = ready[address]
+            if not task.done():
+                self.late[address] = task
+                continue
+            self.late.pop(address, None)
+            answer = self._result(task)
+            if isinstance(answer, Missing):
+                self._lost(address, answer)
+                continue
+            steps.append(answer)
+            seen[address] = answer.seen
+        self._add(theta, steps)
+
+    def _wait_for_most(self, tasks: dict[str, Future], started: float) -> None:
+        """Until all are done, or until most are and the rest take many times as long."""
+        waiting = list(tasks.values())
+        if not waiting:
+            return
+        try:
+            first = 0.0 if self.typical == 0.0 else self.patience * self.typical + 1.0
+            wait(waiting, timeout=first or self.give_up)
+        except TimeoutError:
+            if not any(task.done() for task in waiting):
+                try:
+                    wait(waiting, timeout=self.give_up, return_when="FIRST_COMPLETED")
+                except TimeoutError:
+                    self._result(waiting[0])  # says what to do
+        took = time.monotonic() - started
+        if all(task.done() for task in waiting):
+            self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took
+
+    def _add(self, theta: np.ndarray, steps: Sequence[Steps]) -> None:
+        if not steps:
+            return
+        self.bytes_received += sum(step.delta.nbytes for step in steps)
+        total = np.zeros_like(theta)
+        for step in steps:
+            total[step.delta.index] += step.delta.value
+        change = SparseVector.of(total)
+        theta[change.index] += change.value
+        self._record(change)
+
+    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        """All centres follow, here at once and on the workers with their next task."""
+        follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
+        self._record(orders)
+
+    def _sum(self, method: str) -> list[Any]:
+        """The answers of all workers, about blocks of one generation."""
+        for address, task in list(self.late.items()):  # they have to come to an end first
+            self._finish_late(address, task)
+        while True:
+            self._settle()
+            generation = self.generation
+            load = self._load(self._workers())
+            tasks = {
+                address: self._ask(held.take_sum, address, method)
+                for address, numbers in load.items()
+                if numbers
+            }
+            answers = []
+            for address, task in tasks.items():
+                answer = self._patiently(address, task)
+                if isinstance(answer, Missing):
+                    self._lost(address, answer)
+                elif answer is not None:
+                    answers.append(answer)
+            if self.generation == generation:
+                return answers
+
+    def _finish_late(self, address: str, task: Future) -> None:
+        """Wait for a straggler; its steps count, or if it takes too long, its shards are lost."""
+        answer = self._patiently(address, task)
+        self.late.pop(address, None)
+        if isinstance(answer, Missing):
+            self._lost(address, answer)
+        elif answer is not None:
+            assert self.theta is not None
+            self._add(self.theta, [answer])
+
+    def _patiently(self, address: str, task: Future) -> Any:
+        """The answer of a worker; `Missing` if it takes longer than anyone would wait."""
+        try:
+            wait([task], timeout=max(self.give_up, self.patience * self.typical))
+        except TimeoutError:
+            task.cancel()
+            numbers = tuple(self._load([address])[address])
+            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
+            return Missing(numbers)
+        return self._result(task)
+
+    def moments(self) -> np.ndarray:
+        """G(q); what follows is a new θ, which workers get in full."""
+        answers = self._sum("moments")
+        self.bytes_received += sum(answer.nbytes for answer in answers)
+        self.new_theta = True
+        return np.sum(answers, axis=0)
+
+    def _at(self, theta: np.ndarray, method: str) -> list[Any]:
+        self.theta, self.new_theta = theta, False
+        self._record(Replicas(theta.copy(), None))
+        return self._sum(method)
+
+    def bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """(regret at θ and p0, gain of q)."""
+        answers = self._at(theta, "bounds")
+        return sum(regret for regret, _ in answers), sum(gain for _, gain in answers)
+
+    def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """The same with the adversary at the truth."""
+        answers = self._at(theta, "plain_bounds")
+        return sum(regret for regret, _ in answers), sum(gain for _, gain in answers)
+
+    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(regret of the CRF at θ, its gradient)."""
+        answers = self._at(theta, "likelihood")
+        self.bytes_received += sum(gradient.nbytes for _, gradient in answers)
+        return sum(value for value, _ in answers), np.sum([g for _, g in answers], axis=0)
+
+    def close(self) -> None:
+        """Have the workers forget the fit."""
+        for task in self.late.values():
+            task.cancel()
+        if self.client.status == "running":
+            tasks = [
+                self.client.submit(held.drop, self.fit, workers=[address], pure=False)
+                for address in self._workers()
+            ]
+            with contextlib.suppress(TimeoutError):  # who does not answer will not be waited for
+                wait(tasks, timeout=5)
