@@ -8,6 +8,7 @@ sparse updates that a task carries.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -166,20 +167,11 @@ def read_summary(fit: str, number: int, shard: Shard, hashed: int | None) -> Sum
     return summarise(corpus, hashed=hashed)
 
 
-def merge_summaries(*summaries: Summary) -> Summary:
-    """The summary of all."""
-    total = summaries[0]
-    for summary in summaries[1:]:
-        total = total.merged(summary)
-    return total
-
-
-def assemble(fit: str, number: int, shard: Shard, plan: Plan) -> Extent | None:
-    """Encode a shard's samples, and drop these; None if there are none."""
+def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | None:
+    """Encode a shard's samples by a plan, and drop these; None if there are none."""
     here = held(fit)
     corpus = here.corpora.pop(number, None)
-    # Arrays come from Dask as read-only, for which kernels would have to be compiled once more.
-    plan = replace(plan, problem_cost=plan.problem_cost.copy(), rules=deepcopy(plan.rules))
+    plan: Plan = pickle.loads(pickled)
     problem = plan.assembled(shard.read() if corpus is None else corpus)
     if problem is None:
         here.empty.add(number)

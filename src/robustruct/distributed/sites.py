@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import dask
@@ -79,17 +81,9 @@ class DaskSites:
 
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""
-        self._place_all()
-        tasks = [
-            self._submit(held.read_summary, self.place[n], n, shard, self.data.hashed)
-            for n, shard in enumerate(self.data)
-        ]
-        while len(tasks) > 1:  # merged on the workers: no vocabulary but the last travels here
-            tasks = [
-                self.client.submit(held.merge_summaries, *tasks[i : i + 8], pure=False)
-                for i in range(0, len(tasks), 8)
-            ]
-        return self._result(tasks[0])
+        self._assign(range(len(self.data)))
+        found = self._each(held.read_summary, range(len(self.data)), self.data.hashed)
+        return reduce(Summary.merged, (found[n] for n in range(len(self.data))))
 
     def assemble(self, plan: Plan) -> None:
         """Have every shard encoded."""
@@ -102,21 +96,35 @@ class DaskSites:
         self.tuning = Density.of_all([extent.density for extent in extents]).tuning()
 
     def _build(self, numbers: Sequence[int]) -> None:
-        """Encode shards on the workers they are assigned to; again elsewhere if one dies."""
-        # On every worker, so that it is not lost with one; a worker that is late would hold it up.
-        prompt = [address for address in self._workers() if address not in self.late]
-        plan = self.client.scatter(self.plan, workers=prompt, broadcast=True, hash=False)
-        waiting = {
-            n: self._submit(held.assemble, self.place[n], n, self.data[n], plan) for n in numbers
-        }
-        for number, task in waiting.items():
-            self.extents[number] = self._result(task)
-            self.place[number] = self._ran_on(task) or self.place[number]
+        """Encode shards on the workers they are assigned to."""
+        self.extents.update(self._each(held.assemble, numbers, pickle.dumps(self.plan)))
 
-    def _ran_on(self, task: Future) -> str | None:
-        """The worker on which a finished task ran."""
-        where = self.client.who_has([task]).get(task.key, ())
-        return next(iter(where), None)
+    def _each(
+        self, task: Callable[..., Any], numbers: Sequence[int], *arguments: Any
+    ) -> dict[int, Any]:
+        """A task for each shard, on the worker it is assigned to; on another if that one dies."""
+
+        def submit(number: int) -> Future:
+            return self._submit(task, self.place[number], number, self.data[number], *arguments)
+
+        waiting = {number: submit(number) for number in numbers}
+        answers: dict[int, Any] = {}
+        last = time.monotonic()
+        while waiting:
+            self._wait(list(waiting.values()), 1.0, "FIRST_COMPLETED")
+            alive = set(self._workers())
+            for number, asked in list(waiting.items()):
+                if asked.done():
+                    answers[number] = self._result(asked)
+                    del waiting[number]
+                    last = time.monotonic()
+                elif self.place[number] not in alive:
+                    asked.cancel()
+                    self._assign([number])
+                    waiting[number] = submit(number)
+            if waiting and time.monotonic() - last > self.give_up:
+                raise self._silence()
+        return answers
 
     # ------------------------------------------------------------------------- workers and shards
 
@@ -141,11 +149,16 @@ class DaskSites:
                 load[address].append(number)
         return load
 
-    def _place_all(self) -> None:
-        """Deal out the shards, as many to each worker."""
+    def _assign(self, numbers: Sequence[int]) -> None:
+        """Deal out shards to the workers that have the fewest."""
+        for number in numbers:
+            self.place.pop(number, None)
         addresses = self._workers()
-        for number in range(len(self.data)):
-            self.place[number] = addresses[number % len(addresses)]
+        load = self._load([one for one in addresses if one not in self.late] or addresses)
+        for number in numbers:
+            address = min(load, key=lambda one: len(load[one]))
+            self.place[number] = address
+            load[address].append(number)
 
     def _settle(self) -> None:
         """Shards of workers that are gone are built by others; new workers get shards."""
@@ -177,23 +190,16 @@ class DaskSites:
                 "workers with more memory."
             )
         LOG.warning("shards %s were lost with their worker and are read again", list(numbers))
-        addresses = [one for one in self._workers() if one not in self.late] or self._workers()
-        load = self._load(addresses)
-        for number in numbers:
-            self.place.pop(number, None)
-            address = min(load, key=lambda one: len(load[one]))
-            self.place[number] = address
-            load[address].append(number)
+        self._assign(numbers)
         self._build(numbers)
         self.generation += 1
 
     def _move(self, number: int, giver: str, taker: str) -> None:
         """Hand a shard over with its blocks, from worker to worker."""
-        given = self.client.submit(
-            held.give_away, self.fit, number, workers=[giver], allow_other_workers=True, pure=False
-        )
+        given = self._submit(held.give_away, giver, number)
         taken = self._submit(held.take_over, taker, number, given)
-        if self._result(taken) and self._ran_on(taken) == taker:
+        answer = self._answers({taker: taken}, self.give_up).get(taker, False)
+        if answer is True:
             self.place[number] = taker
             self.moved += 1
         else:
@@ -204,11 +210,10 @@ class DaskSites:
     def _submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            return self.client.submit(
-                task, self.fit, *arguments, workers=[address], allow_other_workers=True, pure=False
-            )
+            return self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
 
     def _result(self, task: Future) -> Any:
+        """The answer of a task that is done."""
         try:
             return task.result(timeout=self.give_up)
         except KilledWorker as error:
@@ -217,10 +222,42 @@ class DaskSites:
                 "of memory. Use more and smaller shards, or workers with more memory."
             ) from error
         except (TimeoutError, FutureCancelledError) as error:
-            raise EngineError(
-                f"the Dask cluster did not answer within {self.give_up:g} seconds; are its "
-                "scheduler and workers running? DaskEngine(give_up=...) waits longer."
-            ) from error
+            raise self._silence() from error
+
+    def _silence(self) -> EngineError:
+        return EngineError(
+            f"the Dask cluster did not answer within {self.give_up:g} seconds; are its scheduler "
+            "and workers running? DaskEngine(give_up=...) waits longer."
+        )
+
+    def _answers(self, asked: dict[str, Future], timeout: float) -> dict[str, Any]:
+        """What workers answer in time; `Missing` stands for those that died.
+
+        A task bound to a worker that is gone would wait for ever, so we look after them ourselves.
+        """
+        answers: dict[str, Any] = {}
+        deadline = time.monotonic() + timeout
+        while True:
+            for address, task in asked.items():
+                if address not in answers and task.done():
+                    answers[address] = self._result(task)
+            pending = {one: task for one, task in asked.items() if one not in answers}
+            left = deadline - time.monotonic()
+            if not pending or left <= 0:
+                return answers
+            if not self._wait(list(pending.values()), min(1.0, left), "FIRST_COMPLETED"):
+                alive = set(self._workers())
+                for address, task in pending.items():
+                    if address not in alive and not task.done():
+                        task.cancel()
+                        answers[address] = Missing(tuple(self._load([address])[address]))
+
+    def _wait(self, tasks: Sequence[Future], timeout: float, how: str = "ALL_COMPLETED") -> bool:
+        """Whether tasks came to an end in time."""
+        with self.client.as_current(), contextlib.suppress(TimeoutError):
+            wait(list(tasks), timeout=timeout, return_when=how)
+            return True
+        return False
 
     def _pending(self, address: str) -> list[Update]:
         """The updates that a worker lacks; θ in full if that is less."""
@@ -281,16 +318,15 @@ class DaskSites:
         tasks = {
             address: self._ask(held.take_round, address, orders, damping) for address in working
         }
-        self._wait_for_most(tasks, started)
-        ready = {**tasks, **self.late}
+        answers = self._most_answers({**tasks, **self.late}, started)
+        self.late = {
+            address: task
+            for address, task in {**tasks, **self.late}.items()
+            if address not in answers
+        }
         steps: list[Steps] = []
-        for address in sorted(ready):
-            task = ready[address]
-            if not task.done():
-                self.late[address] = task
-                continue
-            self.late.pop(address, None)
-            answer = self._result(task)
+        for address in sorted(answers):
+            answer = answers[address]
             if isinstance(answer, Missing):
                 self._lost(address, answer)
                 continue
@@ -298,23 +334,18 @@ class DaskSites:
             seen[address] = answer.seen
         self._add(theta, steps)
 
-    def _wait_for_most(self, tasks: dict[str, Future], started: float) -> None:
-        """Until all are done, or until most are and the rest take many times as long."""
-        waiting = list(tasks.values())
-        if not waiting:
-            return
-        try:
-            first = 0.0 if self.typical == 0.0 else self.patience * self.typical + 1.0
-            wait(waiting, timeout=first or self.give_up)
-        except TimeoutError:
-            if not any(task.done() for task in waiting):
-                try:
-                    wait(waiting, timeout=self.give_up, return_when="FIRST_COMPLETED")
-                except TimeoutError:
-                    self._result(waiting[0])  # says what to do
-        took = time.monotonic() - started
-        if all(task.done() for task in waiting):
+    def _most_answers(self, asked: dict[str, Future], started: float) -> dict[str, Any]:
+        """All answers, or those that came while the others take many times as long as usual."""
+        usual = self.patience * self.typical + 1.0 if self.typical else self.give_up
+        answers = self._answers(asked, usual)
+        while not answers:
+            if time.monotonic() - started > self.give_up:
+                raise self._silence()
+            answers = self._answers(asked, usual)
+        if len(answers) == len(asked):
+            took = time.monotonic() - started
             self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took
+        return answers
 
     def _add(self, theta: np.ndarray, steps: Sequence[Steps]) -> None:
         if not steps:
@@ -334,8 +365,13 @@ class DaskSites:
 
     def _sum(self, method: str) -> list[Any]:
         """The answers of all workers, about blocks of one generation."""
-        for address, task in list(self.late.items()):  # they have to come to an end first
-            self._finish_late(address, task)
+        for address, answer in self._patiently(self.late).items():
+            self.late.pop(address)  # a straggler's steps count, unless it takes too long
+            if isinstance(answer, Missing):
+                self._lost(address, answer)
+            else:
+                assert self.theta is not None
+                self._add(self.theta, [answer])
         while True:
             self._settle()
             generation = self.generation
@@ -346,8 +382,7 @@ class DaskSites:
                 if numbers
             }
             answers = []
-            for address, task in tasks.items():
-                answer = self._patiently(address, task)
+            for address, answer in self._patiently(tasks).items():
                 if isinstance(answer, Missing):
                     self._lost(address, answer)
                 elif answer is not None:
@@ -355,26 +390,15 @@ class DaskSites:
             if self.generation == generation:
                 return answers
 
-    def _finish_late(self, address: str, task: Future) -> None:
-        """Wait for a straggler; its steps count, or if it takes too long, its shards are lost."""
-        answer = self._patiently(address, task)
-        self.late.pop(address, None)
-        if isinstance(answer, Missing):
-            self._lost(address, answer)
-        elif answer is not None:
-            assert self.theta is not None
-            self._add(self.theta, [answer])
-
-    def _patiently(self, address: str, task: Future) -> Any:
-        """The answer of a worker; `Missing` if it takes longer than anyone would wait."""
-        try:
-            wait([task], timeout=max(self.give_up, self.patience * self.typical))
-        except TimeoutError:
-            task.cancel()
-            numbers = tuple(self._load([address])[address])
-            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
-            return Missing(numbers)
-        return self._result(task)
+    def _patiently(self, asked: dict[str, Future]) -> dict[str, Any]:
+        """Everybody's answer; `Missing` from those who take longer than anyone would wait."""
+        answers = self._answers(asked, max(self.give_up, self.patience * self.typical))
+        for address, task in asked.items():
+            if address not in answers:
+                task.cancel()
+                LOG.warning("worker %s has not answered for %g s", address, self.give_up)
+                answers[address] = Missing(tuple(self._load([address])[address]))
+        return dict(sorted(answers.items()))
 
     def moments(self) -> np.ndarray:
         """G(q); what follows is a new θ, which workers get in full."""
@@ -413,5 +437,4 @@ class DaskSites:
                 self.client.submit(held.drop, self.fit, workers=[address], pure=False)
                 for address in self._workers()
             ]
-            with contextlib.suppress(TimeoutError):  # who does not answer will not be waited for
-                wait(tasks, timeout=5)
+            self._wait(tasks, 5.0)  # who does not answer will not be waited for
