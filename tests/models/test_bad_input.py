@@ -153,7 +153,7 @@ def test_weights_of_zero(weights, message):
     with pytest.raises(InvalidInputError, match=message):
         SSVM().fit(X3, Y3, **weights)
     model = CRF(alpha=1.0).fit(X3, Y3)
-    with pytest.raises(InvalidInputError, match="^weight is zero for every node; give some node"):
+    with pytest.raises(InvalidInputError, match=r"^weight is zero for every node; give some node"):
         model.score(X3, Y3, **weights)
 
 
