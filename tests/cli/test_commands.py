@@ -15,7 +15,7 @@ import pytest
 from commands import COMMAND, TEST, TRAIN, golden, run
 
 import robustruct
-from robustruct import AGM
+from robustruct import AGM, CRF
 from robustruct.cli.app import main
 from robustruct.formats.corpus import read_corpus
 from robustruct.losses import CostMatrix
@@ -142,6 +142,17 @@ def test_json_of_train_evaluate_and_inspect(folder, here) -> None:
     assert result["history"][-1]["gap"] == model.history_[-1].gap
 
 
+def test_alpha_is_found_as_in_python(folder, here) -> None:
+    options = ("--model", "crf", "--alpha", "auto", "--folds", "2", "--json", "-q")
+    code, out, _ = here("train", TRAIN, "-o", "auto.model", *options, cwd=folder)
+    assert code == 0
+    train = read_corpus(TRAIN)
+    model = CRF(alphas="auto", cv=2, random_state=0).fit(train.X, train.y)
+    result = json.loads(out)
+    assert result["alpha"] == model.alpha_
+    assert [float(alpha) for alpha in result["alpha_scores"]] == list(model.alpha_scores_)
+
+
 def test_a_closed_pipe_is_no_drama(folder) -> None:
     long = folder / "long.conll"
     long.write_text((TEST.read_text() + "\n") * 1200)
@@ -247,6 +258,9 @@ WRONG = {
     "unknown loss": (("--loss", "cubic"), "use hamming, absolute, squared or a CSV file", 2),
     "no order": (("--loss", "absolute"), "say --order LOWEST,...,HIGHEST", 2),
     "negative alpha": (("--alpha", "-1"), "alpha=-1.0", 2),
+    "alpha in words": (("--alpha", "weak"), "give numbers such as 0.01, or auto once", 2),
+    "auto among alphas": (("--alpha", "auto", "--alpha", "1"), "or auto once", 2),
+    "columns and a template": (("--columns", "0", "--template", "t"), "leave out --columns", 2),
     "columns": (("--columns", "one"), "is not a list of numbers", 2),
     "no folder": (("-o", "no/where"), "there is no folder", 1),
 }

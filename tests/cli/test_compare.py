@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from robustruct.cli import compare as command
 from robustruct.cli.app import app, main
+from robustruct.cli.reading import Layout
 from robustruct.comparison import Samples
 from robustruct.datasets import position_weights
 
@@ -122,6 +123,8 @@ def test_progress_on_a_terminal(folder: Path) -> None:
         (["train.conll", "--cv", "99"], 3, "99 folds of 25 samples"),
         (["train.conll", "--cv", "3", "--test", "test.conll"], 2, "give one of both"),
         (["--test", "test.conll"], 2, "need a file"),
+        (["--weights", "1"], 2, "need a file"),
+        (["train.conll", "--template", "t", "--columns", "0"], 2, "names its own columns"),
         (["train.conll", "--report", "no/such/folder.html"], 1, "there is no folder"),
         (["two.conll"], 3, "at least 5 to train on"),
         (["broken.conll"], 3, "broken.conll, line 3"),
@@ -183,7 +186,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("untrained")
 def test_position_weights_are_those_of_training_and_test() -> None:
     with pytest.raises(Trained) as reached:
-        command.compare(weights="position")
+        command.compare(by_position=True)
     for samples in reached.value.args:
         wanted = position_weights(samples.y)
         for weights, expected in zip(samples.node_weight, wanted, strict=True):
@@ -193,7 +196,7 @@ def test_position_weights_are_those_of_training_and_test() -> None:
 @pytest.mark.usefixtures("untrained")
 def test_weights_from_a_column_and_words_as_captions(folder: Path) -> None:
     with pytest.raises(Trained) as reached:
-        command.compare(str(folder / "weighted.conll"), weights="1")
+        command.compare(str(folder / "weighted.conll"), layout=Layout(weight_column=1))
     samples, others = reached.value.args
     assert others is None
     for weights, labels, words in zip(

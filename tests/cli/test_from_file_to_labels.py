@@ -14,6 +14,7 @@ from robustruct.cli.errors import BadInputError
 from robustruct.cli.evaluate import evaluate
 from robustruct.cli.inspect import explain, inspect
 from robustruct.cli.predict import predict
+from robustruct.cli.reading import Layout
 from robustruct.cli.train import train
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.conll import ConllFormat
@@ -80,7 +81,7 @@ def test_costs_of_a_file_reach_the_model() -> None:
 
 def test_weights_in_the_file_count() -> None:
     data = write("data", "a 1 X\nb 2 Y\n\na 0.5 X\nc 4 Y\n")
-    train(data, "m", weight_column=1, alphas=[0.5])
+    train(data, "m", layout=Layout(weight_column=1), alphas=[0.5])
     corpus = read_corpus(data, weight_column=1)
     model = robustruct.load("m")
     expected = mean_loss(corpus.y, model.predict(corpus.X), "hamming", corpus.node_weight)
@@ -116,7 +117,7 @@ def test_graphs_as_json_lines() -> None:
 def test_transitions_that_depend_on_tokens() -> None:
     template = write("template", "U:%x[0,0]\nB1:%x[0,0]\n")
     data = write("data", "a X\nb Y\n\na X\nc X\n")
-    train(data, "m", template=template, alphas=[0.1])
+    train(data, "m", layout=Layout(template=template), alphas=[0.1])
     model = robustruct.load("m")
     assert model.get_edge_feature_names_out().tolist() == ["B1:b", "B1:c", "(transition)"]
     assert labelled("m", data).split()[2::3] == ["X", "Y", "X", "X"]

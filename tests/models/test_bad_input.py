@@ -128,12 +128,10 @@ def test_plain_rows(X, y, message):
         ({"sample_weight": [1.0, -1]}, "sample_weight holds a negative"),
         ({"sample_weight": [1.0, np.nan]}, "sample_weight holds a negative, NaN"),
         ({"sample_weight": ["a", "b"]}, "sample_weight must hold numbers"),
-        ({"sample_weight": [0, 0]}, "sample_weight is zero for every sample"),
         ({"node_weight": 3}, "node_weight: got 3, but X has 2 samples"),
         ({"node_weight": [[1, 1]]}, "node_weight: got 1 items, but X has 2 samples"),
         ({"node_weight": [[1, 1], [1, 1]]}, r"node_weight\[1\] has shape \(2,\); expected \(3,\)"),
         ({"node_weight": [[1, 1], [1, -1, 1]]}, r"node_weight\[1\] holds a negative"),
-        ({"node_weight": [[0, 0], [0, 0, 0]]}, "node_weight is zero for every node"),
     ],
 )
 def test_weights(weights, message):
@@ -141,6 +139,21 @@ def test_weights(weights, message):
         SSVM().fit(X3, Y3, **weights)
     model = CRF(alpha=1.0).fit(X3, Y3)
     with pytest.raises(InvalidInputError, match=message):
+        model.score(X3, Y3, **weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"sample_weight": [0, 0]}, "sample_weight is zero for every sample"),
+        ({"node_weight": [[0, 0], [0, 0, 0]]}, "node_weight is zero for every node"),
+    ],
+)
+def test_weights_of_zero(weights, message):
+    with pytest.raises(InvalidInputError, match=message):
+        SSVM().fit(X3, Y3, **weights)
+    model = CRF(alpha=1.0).fit(X3, Y3)
+    with pytest.raises(InvalidInputError, match=r"^weight is zero for every node; give some node"):
         model.score(X3, Y3, **weights)
 
 

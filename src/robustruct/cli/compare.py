@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,23 +15,29 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.loss import chosen_loss
 from robustruct.cli.options import (
+    ColumnsOption,
     CostOption,
     EncodingOption,
-    FormatName,
+    FormatOption,
     JobsOption,
     JsonOption,
+    LabelColumnOption,
     LossOption,
     OrderOption,
     QuietOption,
-    Separator,
+    SeparatorOption,
+    TemplateOption,
+    listed,
     listed_numbers,
 )
 from robustruct.cli.output import check_writable
-from robustruct.cli.reading import read_data, read_template
+from robustruct.cli.reading import Layout
 from robustruct.cli.tables import table
+from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from robustruct.comparison import Samples
+    from robustruct.formats.corpus import Corpus
 
 N_TRAIN, N_TEST = 100, 400  # sequences of 12 digits, where no data are given
 POSITION = "position"
@@ -67,29 +74,11 @@ def compare_cli(
         "report.html"
     ),
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
-    form: Annotated[
-        FormatName | None,
-        typer.Option("--format", help="Format of the data; by default it is recognised."),
-    ] = None,
-    template: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
-    ] = None,
-    label_column: Annotated[
-        int | None,
-        typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0,1,...",
-            help="Columns that the default template reads, words first; by default all others.",
-        ),
-    ] = None,
-    separator: Annotated[
-        Separator | None,
-        typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
-    ] = None,
+    form: FormatOption = None,
+    template: TemplateOption = None,
+    label_column: LabelColumnOption = None,
+    columns: ColumnsOption = None,
+    separator: SeparatorOption = None,
     encoding: EncodingOption = "utf-8",
     jobs: JobsOption = -1,
     seed: Annotated[
@@ -112,19 +101,22 @@ def compare_cli(
             test=test,
             loss=loss,
             costs=cost or (),
-            order=None if order is None else [label.strip() for label in order.split(",")],
-            weights=weights,
+            order=listed(order),
+            by_position=weights == POSITION,
             folds=cv,
             report=None if no_report else str(report),
-            form=form.value if form else None,
-            template=None if template is None else str(template),
-            encoding=encoding,
+            layout=Layout(
+                form=form.value if form else None,
+                template=None if template is None else str(template),
+                label_column=label_column,
+                columns=listed_numbers(columns, "--columns"),
+                weight_column=_weight_column(weights),
+                separator=separator.value if separator else None,
+                encoding=encoding,
+            ),
             jobs=jobs,
             seed=seed,
             progress_wanted=not quiet,
-            label_column=label_column,
-            columns=listed_numbers(columns, "--columns"),
-            separator=separator.value if separator else None,
         )
     except KeyboardInterrupt:
         print("robustruct: interrupted; nothing was compared.", file=sys.stderr)
@@ -141,16 +133,13 @@ def compare(
     loss: str | None = None,
     costs: Sequence[str] = (),
     order: Sequence[str] | None = None,
-    weights: str | None = None,
+    by_position: bool = False,
     folds: int | None = None,
     report: str | None = None,
-    form: str | None = None,
-    template: str | None = None,
-    encoding: str = "utf-8",
+    layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     jobs: int = -1,
     seed: int = 0,
     progress_wanted: bool = False,
-    **columns: Any,
 ) -> dict[str, Any]:
     """Read, train, test, and write the report.
 
@@ -162,47 +151,33 @@ def compare(
         Labelled file to test on.
     loss, costs, order
         As for `chosen_loss`; by default "absolute" for the digits and "hamming" for files.
-    weights : str, optional
-        "position", or the number of a column.
+    by_position : bool
+        Node weights grow with the position.
     folds : int, optional
         Test every sample once, in so many folds.
     report : str, optional
         File to write.
-    form : str, optional
-        Name of the format.
-    template : str, optional
-        File with a template.
-    encoding : str
+    layout : Layout
+        Of the files.
     jobs, seed : int
     progress_wanted : bool
-    **columns
-        Options of ``ConllFormat.found``; None stands for its default.
 
     Returns
     -------
     dict
         Ready for JSON.
     """
-    _check_usage(data, test, folds, form, template, columns)
+    _check_usage(data, test, folds, layout)
     if report is not None:
         check_writable(report)
-    if data is None:
-        samples, others = _digits(seed)
-    else:
-        columns["weight_column"] = _weight_column(weights)
-        columns["template"] = read_template(template, encoding)
-        corpus = read_data(data, form, encoding, progress_wanted, captions=True, **columns)
-        samples, others = _samples(corpus), None
-        if test is not None:
-            tested = read_data(test, corpus.format, encoding, progress_wanted, captions=True)
-            others = _samples(tested)
-    if weights == POSITION:
+    samples, others = _digits(seed) if data is None else _read(data, test, layout, progress_wanted)
+    if by_position:
         samples, others = _weighted(samples), None if others is None else _weighted(others)
     return _compared(
         samples,
         others if folds is None else None,
         data,
-        (loss or ("hamming" if data else "absolute"), costs, order, encoding),
+        (loss or ("hamming" if data else "absolute"), costs, order, layout.encoding),
         folds=folds,
         n_jobs=jobs,
         seed=seed,
@@ -211,28 +186,15 @@ def compare(
     )
 
 
-def _check_usage(
-    data: str | None,
-    test: str | None,
-    folds: int | None,
-    form: str | None,
-    template: str | None,
-    columns: dict[str, Any],
-) -> None:
-    from robustruct.errors import InvalidInputError
-
+def _check_usage(data: str | None, test: str | None, folds: int | None, layout: Layout) -> None:
     if test is not None and folds is not None:
         raise InvalidInputError("--test and --cv are two ways to test; give one of both.")
-    if template is not None and columns.get("columns") is not None:
-        raise InvalidInputError("a template names its own columns; leave out --columns.")
-    given = [test, form, template, *columns.values()]
-    if data is None and any(option is not None for option in given):
+    about_files = test is not None or replace(layout, encoding=Layout.encoding) != Layout()
+    if data is None and about_files:
         raise InvalidInputError("options about files need a file: robustruct compare DATA ...")
 
 
 def _weight_column(weights: str | None) -> int | None:
-    from robustruct.errors import InvalidInputError
-
     if weights is None or weights == POSITION:
         return None
     try:
@@ -252,15 +214,23 @@ def _digits(seed: int) -> tuple[Samples, Samples]:
     return Samples(list(train.X), list(train.y)), Samples(list(test.X), list(test.y))
 
 
-def _samples(corpus: Any) -> Samples:
+def _read(
+    data: str, test: str | None, layout: Layout, progress_wanted: bool
+) -> tuple[Samples, Samples | None]:
+    corpus = layout.read(data, progress_wanted, captions=True)
+    if test is None:
+        return _samples(corpus), None
+    tested = layout.read_alike(test, corpus.format, progress_wanted, captions=True)
+    return _samples(corpus), _samples(tested)
+
+
+def _samples(corpus: Corpus) -> Samples:
     from robustruct.comparison import Samples
 
     return Samples(corpus.X, corpus.y, corpus.sample_weight, corpus.node_weight, corpus.captions)
 
 
 def _weighted(samples: Samples) -> Samples:
-    from dataclasses import replace
-
     from robustruct.datasets import position_weights
 
     return replace(samples, node_weight=position_weights(samples.y))

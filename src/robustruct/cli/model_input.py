@@ -69,9 +69,10 @@ def answered(
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with blamed_on_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
-            answers = [Answer(labels.tolist()) for labels in model.predict(X)]
+            weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
+            answers = [Answer(labels.tolist()) for labels in model.predict(X, weight)]
             if proba:
-                for answer, rows in zip(answers, model.predict_proba(X), strict=True):
+                for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
                     answer.probabilities = [
                         dict(zip(names, row, strict=True)) for row in rows.tolist()
                     ]

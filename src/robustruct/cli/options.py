@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from robustruct.cli.errors import USAGE
-
 
 class FormatName(StrEnum):
     """Formats of input files."""
@@ -49,6 +47,29 @@ OrderOption = Annotated[
         help="Order of labels that are not numbers, for the losses absolute and squared.",
     ),
 ]
+FormatOption = Annotated[
+    FormatName | None,
+    typer.Option("--format", help="Format of the data; by default it is recognised."),
+]
+TemplateOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
+]
+LabelColumnOption = Annotated[
+    int | None,
+    typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0,1,...",
+        help="Columns that the default template reads, words first; by default all others.",
+    ),
+]
+SeparatorOption = Annotated[
+    Separator | None,
+    typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
+]
 EncodingOption = Annotated[str, typer.Option(help="Encoding of text files.")]
 JobsOption = Annotated[int, typer.Option(help="Threads; -1 is one for each core.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -70,7 +91,6 @@ def listed_numbers(text: str | None, option: str) -> list[int] | None:
         ) from None
 
 
-def refuse(message: str) -> typer.Exit:
-    """Say what is wrong with the usage; raise what is returned."""
-    typer.echo(f"robustruct: {message}", err=True)
-    return typer.Exit(USAGE)
+def listed(text: str | None) -> list[str] | None:
+    """The names in "low,high"."""
+    return None if text is None else [part.strip() for part in text.split(",")]

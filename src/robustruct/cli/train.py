@@ -17,19 +17,23 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.loss import chosen_loss
 from robustruct.cli.options import (
+    ColumnsOption,
     CostOption,
     EncodingOption,
-    FormatName,
+    FormatOption,
     JobsOption,
     JsonOption,
+    LabelColumnOption,
     LossOption,
     OrderOption,
     QuietOption,
-    Separator,
+    SeparatorOption,
+    TemplateOption,
+    listed,
     listed_numbers,
 )
 from robustruct.cli.output import check_writable
-from robustruct.cli.reading import read_data, read_template
+from robustruct.cli.reading import Layout
 from robustruct.cli.tables import number, table
 from robustruct.errors import blamed_on_lines
 
@@ -37,6 +41,9 @@ if TYPE_CHECKING:
     from robustruct.formats.corpus import Corpus
     from robustruct.formats.sample import Format
     from robustruct.models.base import StructuredModel
+
+
+AUTO = "auto"
 
 
 class ModelName(StrEnum):
@@ -75,10 +82,11 @@ def train_cli(
     cost: CostOption = None,
     order: OrderOption = None,
     alpha: Annotated[
-        list[float] | None,
+        list[str] | None,
         typer.Option(
+            metavar="NUMBER|auto",
             help="Strength of the penalty on weights, by default 1 / number of samples. Given "
-            "several times, the best is chosen by cross-validation.",
+            "several times, the best is chosen by cross-validation; auto finds what to try.",
         ),
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
@@ -102,33 +110,15 @@ def train_cli(
     constraints: Annotated[
         Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
     ] = None,
-    form: Annotated[
-        FormatName | None,
-        typer.Option("--format", help="Format of the data; by default it is recognised."),
-    ] = None,
-    template: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
-    ] = None,
-    label_column: Annotated[
-        int | None,
-        typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0,1,...",
-            help="Columns that the default template reads, words first; by default all others.",
-        ),
-    ] = None,
+    form: FormatOption = None,
+    template: TemplateOption = None,
+    label_column: LabelColumnOption = None,
+    columns: ColumnsOption = None,
     weights: Annotated[
         int | None,
         typer.Option(metavar="COLUMN", help="Column with the weight of each token's cost."),
     ] = None,
-    separator: Annotated[
-        Separator | None,
-        typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
-    ] = None,
+    separator: SeparatorOption = None,
     encoding: EncodingOption = "utf-8",
     jobs: JobsOption = -1,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal models.")] = 0,
@@ -144,34 +134,32 @@ def train_cli(
 
     Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
     """
-    if template is not None and columns is not None:
-        raise typer.BadParameter(
-            "a template names its own columns; give one of both", param_hint="--columns"
-        )
     result = train(
         data,
         str(output),
         model=model.value,
         loss=loss or "hamming",
         costs=cost or (),
-        order=None if order is None else [label.strip() for label in order.split(",")],
-        alphas=alpha or (),
+        order=listed(order),
+        alphas=_alphas(alpha or ()),
         folds=folds,
         tol=tol,
         max_iter=max_iter,
         dev=dev,
         decision=decision.value if decision else None,
         constraints=constraints.value if constraints else None,
-        form=form.value if form else None,
-        template=None if template is None else str(template),
-        encoding=encoding,
+        layout=Layout(
+            form=form.value if form else None,
+            template=None if template is None else str(template),
+            label_column=label_column,
+            columns=listed_numbers(columns, "--columns"),
+            weight_column=weights,
+            separator=separator.value if separator else None,
+            encoding=encoding,
+        ),
         jobs=jobs,
         seed=seed,
         progress_wanted=not quiet,
-        label_column=label_column,
-        columns=listed_numbers(columns, "--columns"),
-        weight_column=weights,
-        separator=separator.value if separator else None,
     )
     for note in result["notes"]:
         print(f"robustruct: note: {note}", file=sys.stderr)
@@ -186,20 +174,17 @@ def train(
     loss: str = "hamming",
     costs: Sequence[str] = (),
     order: Sequence[str] | None = None,
-    alphas: Sequence[float] = (),
+    alphas: Sequence[float] | str = (),
     folds: int = 5,
     tol: float | None = None,
     max_iter: int = 1000,
     dev: str | None = None,
     decision: str | None = None,
     constraints: str | None = None,
-    form: str | None = None,
-    template: str | None = None,
-    encoding: str = "utf-8",
+    layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     jobs: int = -1,
     seed: int = 0,
     progress_wanted: bool = False,
-    **columns: Any,
 ) -> dict[str, Any]:
     """Read, train and write; the result says what was done.
 
@@ -210,7 +195,7 @@ def train(
     model : "agm", "crf" or "ssvm"
     loss, costs, order
         As for `chosen_loss`.
-    alphas : sequence of float
+    alphas : sequence of float, or "auto"
         None, one, or several to choose from.
     folds : int
     tol : float, optional
@@ -219,15 +204,10 @@ def train(
         Labelled file to stop by.
     decision : "map", "predictor" or "bayes", optional
     constraints : "BIO" or "BIOES", optional
-    form : str, optional
-        Name of the format.
-    template : str, optional
-        File with a template.
-    encoding : str
+    layout : Layout
+        Of the labelled files.
     jobs, seed : int
     progress_wanted : bool
-    **columns
-        Options of ``ConllFormat.found``; None stands for its default.
 
     Returns
     -------
@@ -235,30 +215,26 @@ def train(
         Ready for JSON.
     """
     from robustruct.losses import sorted_labels
-    from robustruct.models.parameters import check_parameters
-    from robustruct.models.storage import MODELS
 
     check_writable(output)
-    estimator = MODELS[model.upper()](
+    estimator = _untrained(
+        model,
+        alphas,
         max_iter=max_iter,
+        tol=tol,
+        decision=decision,
         constraints=constraints,
         cv=folds,
         n_jobs=jobs,
         random_state=seed,
         verbose=int(progress_wanted),
     )
-    given = {"tol": tol, "decision": decision}
-    estimator.set_params(**{name: value for name, value in given.items() if value is not None})
-    if alphas:
-        estimator.set_params(**({"alpha": alphas[0]} if len(alphas) == 1 else {"alphas": alphas}))
-    check_parameters(estimator)  # before anything is read: what is wrong here is the usage
-    columns["template"] = read_template(template, encoding)
     started = time.perf_counter()
-    corpus = read_data(data, form, encoding, progress_wanted, **columns)
-    held_out = None if dev is None else read_data(dev, corpus.format, encoding, progress_wanted)
+    corpus = layout.read(data, progress_wanted)
+    held_out = None if dev is None else layout.read_alike(dev, corpus.format, progress_wanted)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
-    estimator.set_params(loss=chosen_loss(loss, costs, order, labels, encoding))
+    estimator.set_params(loss=chosen_loss(loss, costs, order, labels, layout.encoding))
     notes = _fit(estimator, corpus, held_out, data)
     if estimator._interrupted:
         print("robustruct: interrupted; no model was written.", file=sys.stderr)
@@ -286,6 +262,32 @@ def train(
         "bytes": os.path.getsize(output),
         "notes": notes,
     }
+
+
+def _alphas(given: Sequence[str]) -> list[float] | str:
+    """What --alpha says: numbers, or "auto" alone."""
+    if list(given) == [AUTO]:
+        return AUTO
+    try:
+        return [float(text) for text in given]
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"
+        ) from None
+
+
+def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> StructuredModel:
+    """The model that the options describe; parameters that are None keep their default."""
+    from robustruct.models.parameters import check_parameters
+    from robustruct.models.storage import MODELS
+
+    if alphas:
+        single = not isinstance(alphas, str) and len(alphas) == 1
+        parameters |= {"alpha": alphas[0]} if single else {"alphas": alphas}
+    given = {name: value for name, value in parameters.items() if value is not None}
+    estimator = MODELS[model.upper()](**given)
+    check_parameters(estimator)  # before anything is read: what is wrong here is the usage
+    return estimator
 
 
 def _fit(

@@ -222,22 +222,12 @@ def compare(
     truth = [as_labels(labels) for part in parts for labels in part.test.y]
     classes = sorted_labels([*truth, *(as_labels(y) for part in parts for y in part.train.y)])
     matrix = as_loss(loss).matrix(classes)
-    fits: dict[str, list[Fit]] = {}
-    notes: list[str] = []
     with progress("compiling", bool(verbose)) as show:
         for kind in KINDS:
             show(kind.__name__, None)
             _compile(kind(loss, n_jobs=n_jobs, random_state=seed), parts[0].train)
-    for kind in KINDS:
-        fits[kind.__name__] = []
-        for part in parts:
-            cv = _folds(part.train, seed)
-            model = kind(
-                loss, alphas="auto", cv=cv, n_jobs=n_jobs, random_state=seed, verbose=verbose
-            )
-            fit, warned = _trained(model, part.train)
-            fits[kind.__name__].append(fit)
-            notes += warned
+    options = {"loss": loss, "n_jobs": n_jobs, "random_state": seed, "verbose": verbose}
+    fits, notes = _all_trained(parts, seed, options)
     predicted = {
         name: [
             labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
@@ -301,6 +291,21 @@ def _compile(model: StructuredModel, train: Samples) -> None:
     model.set_params(alpha=1.0, max_iter=2)
     _trained(model, few)
     model.predict(few.X)
+
+
+def _all_trained(
+    parts: Sequence[Split], seed: int, options: dict[str, Any]
+) -> tuple[dict[str, list[Fit]], list[str]]:
+    """(for each kind of model a fit per split, the warnings they gave)."""
+    fits: dict[str, list[Fit]] = {kind.__name__: [] for kind in KINDS}
+    notes: list[str] = []
+    for kind in KINDS:
+        for part in parts:
+            model = kind(alphas="auto", cv=_folds(part.train, seed), **options)
+            fit, warned = _trained(model, part.train)
+            fits[kind.__name__].append(fit)
+            notes += warned
+    return fits, notes
 
 
 def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:

@@ -95,7 +95,9 @@ class AGM(StructuredModel):
         ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
         Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
-        with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving.
+        with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving by
+        more than its noise. Folds may take half of ``max_iter``, and an alpha that misses ``tol``
+        in one of them is not chosen.
     cv : int or scikit-learn splitter
     patience : int
         Evaluations without improvement before ``fit(..., validation=...)`` stops.
@@ -133,7 +135,7 @@ class AGM(StructuredModel):
     alpha_ : float
         The penalty used.
     alpha_scores_ : dict
-        With ``alphas``: mean held-out score of each.
+        With ``alphas``: score of each on all held-out samples, without those that missed ``tol``.
     validation_loss_ : float
         With ``validation``: the loss of the weights kept.
 

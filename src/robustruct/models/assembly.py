@@ -63,8 +63,8 @@ class Truth:
             classes,
             data.codes_of(arrays, classes),
             sizes,
-            data.sample_weights(sample_weight, len(sizes), part=True),
-            data.node_weights(node_weight, sizes, flat, part=True),
+            data.sample_weights(sample_weight, len(sizes)),
+            data.node_weights(node_weight, sizes, flat),
             as_written,
         )
 

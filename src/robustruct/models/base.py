@@ -142,7 +142,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
         if self.alphas is not None:
             alpha, learnt["alpha_scores_"] = select_alpha(
-                self, learnt["classes_"], X, y, sample_weight, node_weight
+                self, problem, learnt["classes_"], X, y, sample_weight, node_weight
             )
             problem = problem.with_alpha(alpha)
         start = self._previous_weights(learnt["_space"], learnt["classes_"])

@@ -89,9 +89,9 @@ class CRF(StructuredModel):
     def _gains(self, probabilities: np.ndarray) -> np.ndarray:
         return -(probabilities @ self.cost_.T)
 
-    def _probabilities(self, found: Scores) -> np.ndarray:
+    def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         return marginals(found, n_jobs=self.n_jobs).nodes
 
-    def _risks(self, found: Scores) -> np.ndarray:
-        expected = (self._probabilities(found) @ self.cost_.T).min(axis=1)
+    def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
+        expected = weight * (self._probabilities(found) @ self.cost_.T).min(axis=1)
         return np.add.reduceat(expected, found.batch.node_offsets[:-1])

@@ -120,10 +120,8 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
 
 
-def node_weights(
-    node_weight: Any, sizes: np.ndarray, flat: bool, *, part: bool = False
-) -> np.ndarray:
-    """(N,) in the user's order; all may be zero in ``part`` of a data set only."""
+def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
+    """(N,) in the user's order."""
     if node_weight is None:
         return np.ones(sizes.sum())
     if flat:
@@ -141,25 +139,22 @@ def node_weights(
                 for s, (weight, size) in enumerate(zip(node_weight, sizes.tolist(), strict=True))
             ]
         )
-    if not part:
-        check_some_weight(weights.sum(), "node_weight", "node")
     return weights
 
 
-def sample_weights(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray:
-    """(S,) weights; all may be zero in ``part`` of a data set only."""
+def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """(S,) weights."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = _weights(sample_weight, n_samples, "sample_weight", "sample")
-    if not part:
-        check_some_weight(weights.sum(), "sample_weight", "sample")
-    return weights
+    return _weights(sample_weight, n_samples, "sample_weight", "sample")
 
 
 def check_some_weight(total: float, field: str, unit: str) -> None:
     """Refuse weights that are all zero."""
     if not total > 0:
-        raise InvalidInputError(f"{field} is zero for every {unit}; nothing is left to learn.")
+        raise InvalidInputError(
+            f"{field} is zero for every {unit}; give some {unit} a positive weight."
+        )
 
 
 def class_weights(

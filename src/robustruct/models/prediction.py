@@ -16,8 +16,7 @@ from robustruct.game.solve import GameSolution, solutions, solve_batch
 from robustruct.game.solver import GameSolver
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of
-from robustruct.losses import LossLike, as_loss, sorted_labels
-from robustruct.metrics import mean_loss
+from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
 from robustruct.scores import Scores
 
@@ -76,14 +75,16 @@ class Prediction:
 
     # ------------------------------------------------------------------------- scores to labels
 
-    def _decide(self, found: Scores) -> np.ndarray:
-        """(N,) label codes by ``decision``, in the order of the batch."""
+    def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
+        """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self.decision == "map":
             return self._best(found)
-        gain = self._gains(self._probabilities(found))
+        gain = self._gains(self._probabilities(found, weight))
         if self._rules.empty:
             return np.argmax(gain, axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
+        if weight is not None:
+            gain = weight[:, None] * gain
         kept = Scores(
             found.batch,
             np.where(np.isneginf(found.unary), -np.inf, gain),
@@ -96,25 +97,28 @@ class Prediction:
         """(N, k) what each label is worth to a decision by probabilities."""
         return probabilities
 
-    def _games(self, found: Scores) -> list[tuple[Game, Play]]:
+    def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
         k = len(self.classes_)
+        batch = found.batch
+        weight = np.ones(batch.n_nodes) if weight is None else weight
         solved = []
-        for first, last in data.chunks(found.batch, k * k):
+        for first, last in data.chunks(batch, k * k):
             part = found.part(first, last)
-            game = Game(part, self.cost_, np.ones(part.batch.n_nodes))
+            nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
+            game = Game(part, self.cost_, weight[nodes])
             relaxed = self._relaxes(part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
 
-    def _probabilities(self, found: Scores) -> np.ndarray:
-        return np.concatenate([play.p for _, play in self._games(found)])
+    def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
+        return np.concatenate([play.p for _, play in self._games(found, weight)])
 
-    def _risks(self, found: Scores) -> np.ndarray:
+    def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
         parts = []
-        for game, play in self._games(found):
-            expected = np.einsum("ia,ab,ib->i", play.p, game.cost, play.r)
+        for game, play in self._games(found, weight):
+            expected = np.einsum("i,ia,ab,ib->i", game.weight, play.p, game.cost, play.r)
             parts.append(np.add.reduceat(expected, game.scores.batch.node_offsets[:-1]))
         return np.concatenate(parts)
 
@@ -126,20 +130,36 @@ class Prediction:
 
     # ------------------------------------------------------------------------- for users
 
-    def predict(self, X: Any) -> Any:
-        """Labels of every node: a list with one array per sample (one array for a 2-D X)."""
+    def predict(self, X: Any, node_weight: Any = None) -> Any:
+        """Labels of every node: a list with one array per sample (one array for a 2-D X).
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        node_weight : list of arrays, optional
+            Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
+        """
         design, flat = self._encode(X)
-        codes = self._decide(self._scores(design))
+        weight = _in_order(node_weight, design.batch, flat)
+        codes = self._decide(self._scores(design), weight)
         return data.in_user_form(self.classes_[codes], design.batch, flat)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
         It is the strategy of the predictor in the game (for a CRF, the marginals).
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        node_weight : list of arrays, optional
+            Weight of each node's cost, sample by sample: the game is about the weighted cost. A
+            CRF's marginals are not.
         """
         design, flat = self._encode(X)
+        weight = _in_order(node_weight, design.batch, flat)
         found = self._feasible(self._scores(design))
-        return data.in_user_form(self._probabilities(found), design.batch, flat)
+        return data.in_user_form(self._probabilities(found, weight), design.batch, flat)
 
     def predict_games(
         self,
@@ -161,19 +181,24 @@ class Prediction:
         """
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
-        batch = design.batch
-        weight = data.node_weights(node_weight, np.diff(batch.node_offsets), flat)
-        game = Game(found, self.cost_, np.ascontiguousarray(batch.from_user(weight)))
+        game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
-    def predict_risk(self, X: Any) -> np.ndarray:
+    def predict_risk(self, X: Any, node_weight: Any = None) -> np.ndarray:
         """(n_samples,) expected cost of each sample, predictor and adversary playing their best.
 
         For a CRF, the expected cost of its Bayes decision under its own marginals.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        node_weight : list of arrays, optional
+            Weight of each node's cost, sample by sample.
         """
-        design, _ = self._encode(X)
-        return self._risks(self._feasible(self._scores(design)))
+        design, flat = self._encode(X)
+        weight = _in_order(node_weight, design.batch, flat)
+        return self._risks(self._feasible(self._scores(design)), weight)
 
     def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[np.ndarray, float]]]:
         """For each sample its ``k`` best labellings as (labels, score), best first."""
@@ -215,15 +240,32 @@ class Prediction:
 
         The loss is ``loss`` without ``class_weight``; labels that training did not see count too.
         """
+        costs, weights = self._sample_costs(X, y, sample_weight, node_weight)
+        data.check_some_weight(weights.sum(), "weight", "node")
+        return float(-costs.sum() / weights.sum())
+
+    def _sample_costs(
+        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """((n_samples,) total cost of ``predict(X)`` on each sample, its total weight)."""
         design, flat = self._encode(X)
         batch = design.batch
-        sizes = np.diff(batch.node_offsets)
-        truth = data.label_arrays(y, sizes, flat)
-        if flat:
-            truth = np.split(truth[0], batch.n_samples)
-        weight = data.node_weights(node_weight, sizes, flat)
-        weight = weight * np.repeat(data.sample_weights(sample_weight, batch.n_samples), sizes)
-        predicted = batch.to_user(self.classes_[self._decide(self._scores(design))])
-        known = sorted_labels([self.classes_, *truth])
-        weights, labels = batch.split_nodes(weight), batch.split_nodes(predicted)
-        return -mean_loss(truth, labels, as_loss(self.loss), weights, classes=known)
+        arrays = data.label_arrays(y, np.diff(batch.node_offsets), flat)
+        weight = _in_order(node_weight, batch, flat)
+        per_sample = data.sample_weights(sample_weight, batch.n_samples)
+        codes = self._decide(self._scores(design), weight)
+        known = sorted_labels([self.classes_, *arrays])  # may hold labels that training lacks
+        predicted = encode_labels(self.classes_, known, "classes")[codes]
+        truth = batch.from_user(data.codes_of(arrays, known))
+        cost = as_loss(self.loss).matrix(known)[predicted, truth]
+        starts = batch.node_offsets[:-1]
+        return (
+            per_sample * np.add.reduceat(weight * cost, starts),
+            per_sample * np.add.reduceat(weight, starts),
+        )
+
+
+def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
+    """(N,) weights in the order of the batch."""
+    given = data.node_weights(node_weight, np.diff(batch.node_offsets), flat)
+    return np.ascontiguousarray(batch.from_user(given))
