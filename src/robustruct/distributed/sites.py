@@ -20,7 +20,7 @@ import logging
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -69,6 +69,8 @@ class DaskSites:
         self.new_theta = False
         """Whether θ was put in line with moments since workers have seen it."""
         self.late: dict[str, Future] = {}
+        self.silent: set[str] = set()
+        """Workers that were given up."""
         self.typical = 0.0
         """Seconds that a round takes most workers."""
         self.rebuilt = 0
@@ -114,33 +116,51 @@ class DaskSites:
             self._wait(list(waiting.values()), 1.0, "FIRST_COMPLETED")
             alive = set(self._workers())
             for number, asked in list(waiting.items()):
+                address = self.place[number]
                 if asked.done():
-                    answers[number] = self._result(asked)
-                    del waiting[number]
-                    last = time.monotonic()
-                elif self.place[number] not in alive:
+                    answer = self._result(asked, address)
+                elif address not in alive:
                     asked.cancel()
+                    answer = Missing((number,))
+                else:
+                    continue
+                last = time.monotonic()
+                if isinstance(answer, Missing):
                     self._assign([number])
                     waiting[number] = submit(number)
+                else:
+                    answers[number] = answer
+                    del waiting[number]
             if waiting and time.monotonic() - last > self.give_up:
-                raise self._silence()
+                last = time.monotonic()
+                self._give_up({self.place[number] for number in waiting})
         return answers
 
     # ------------------------------------------------------------------------- workers and shards
 
     def _workers(self) -> list[str]:
-        """Addresses of the workers there are; waits for the first."""
-        addresses = list(self.client.scheduler_info(n_workers=-1)["workers"])
-        if not addresses:
-            try:
-                self.client.wait_for_workers(1, timeout=self.give_up)
-            except TimeoutError:
+        """Addresses of the workers there are, without those given up; waits for the first."""
+        deadline = time.monotonic() + self.give_up
+        while True:
+            addresses = self.client.scheduler_info(n_workers=-1)["workers"]
+            found = sorted(set(addresses) - self.silent)
+            if found:
+                return found
+            if self.silent & set(addresses):
+                raise self._silence()
+            if time.monotonic() > deadline:
                 raise EngineError(
                     f"the Dask cluster has had no worker for {self.give_up:g} seconds; start some "
                     "(`dask worker tcp://...`) and fit again."
-                ) from None
-            addresses = list(self.client.scheduler_info(n_workers=-1)["workers"])
-        return sorted(addresses)
+                )
+            time.sleep(0.1)
+
+    def _give_up(self, addresses: Iterable[str]) -> None:
+        """Do without workers that do not answer, even if the scheduler still believes in them."""
+        for address in addresses:
+            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
+            self.silent.add(address)
+        self._workers()  # there must be others
 
     def _load(self, addresses: Sequence[str]) -> dict[str, list[int]]:
         load: dict[str, list[int]] = {address: [] for address in addresses}
@@ -212,17 +232,24 @@ class DaskSites:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             return self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
 
-    def _result(self, task: Future) -> Any:
-        """The answer of a task that is done."""
-        try:
-            return task.result(timeout=self.give_up)
-        except KilledWorker as error:
-            raise EngineError(
-                f"workers died again and again at the same work ({error}); most often they run out "
-                "of memory. Use more and smaller shards, or workers with more memory."
-            ) from error
-        except (TimeoutError, FutureCancelledError) as error:
-            raise self._silence() from error
+    def _result(self, task: Future, address: str) -> Any:
+        """The answer of a task that is done; `Missing` if the worker died before it was fetched."""
+        deadline = time.monotonic() + self.give_up
+        while time.monotonic() < deadline:
+            try:
+                return task.result(timeout=2.0)
+            except TimeoutError:
+                if address not in self._workers():
+                    break
+            except FutureCancelledError:
+                break
+            except KilledWorker as error:
+                raise EngineError(
+                    f"workers died again and again at the same work ({error}); most often they "
+                    "run out of memory. Use more and smaller shards, or workers with more memory."
+                ) from error
+        task.cancel()
+        return Missing(tuple(self._load([address])[address]))
 
     def _silence(self) -> EngineError:
         return EngineError(
@@ -240,7 +267,7 @@ class DaskSites:
         while True:
             for address, task in asked.items():
                 if address not in answers and task.done():
-                    answers[address] = self._result(task)
+                    answers[address] = self._result(task, address)
             pending = {one: task for one, task in asked.items() if one not in answers}
             left = deadline - time.monotonic()
             if not pending or left <= 0:
@@ -278,6 +305,12 @@ class DaskSites:
         self.updates.append(Update(self.version, change))
         del self.updates[:-LOG_LIMIT]
 
+    def _renew(self, theta: np.ndarray) -> None:
+        """Send θ in full if it was put in line with moments."""
+        if self.new_theta:
+            self._record(Replicas(theta.copy(), None))
+            self.new_theta = False
+
     def _ask(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         """Send a worker a task about all of its shards."""
         numbers = self._load([address])[address]
@@ -295,9 +328,7 @@ class DaskSites:
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
         """Some rounds of visits, which together make a pass."""
         self.theta, self.centre = theta, centre
-        if self.new_theta:
-            self._record(Replicas(theta.copy(), None))
-            self.new_theta = False
+        self._renew(theta)
         seen: dict[str, Seen] = {}
         for part in range(self.rounds):
             some = Round(
@@ -360,6 +391,7 @@ class DaskSites:
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
         """All centres follow, here at once and on the workers with their next task."""
+        self._renew(theta)  # before it becomes the centre
         follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
         self._record(orders)
 
@@ -393,11 +425,12 @@ class DaskSites:
     def _patiently(self, asked: dict[str, Future]) -> dict[str, Any]:
         """Everybody's answer; `Missing` from those who take longer than anyone would wait."""
         answers = self._answers(asked, max(self.give_up, self.patience * self.typical))
-        for address, task in asked.items():
-            if address not in answers:
-                task.cancel()
-                LOG.warning("worker %s has not answered for %g s", address, self.give_up)
-                answers[address] = Missing(tuple(self._load([address])[address]))
+        silent = [address for address in asked if address not in answers]
+        if silent:
+            self._give_up(silent)
+        for address in silent:
+            asked[address].cancel()
+            answers[address] = Missing(tuple(self._load([address])[address]))
         return dict(sorted(answers.items()))
 
     def moments(self) -> np.ndarray:
