@@ -149,6 +149,11 @@ def _compared_samples(model: StructuredModel, corpus: Corpus) -> Iterator[Compar
     found = (answer.labels for _, answer in _answered_samples(model, corpus))
     for s, (y, labels) in enumerate(zip(corpus.y, found, strict=True)):
         truth = as_labels(y)
+        if len(truth) != len(labels):
+            raise InvalidInputError(
+                f"{corpus.name}: y[{s}] has {len(truth)} labels but sample {s} has {len(labels)} "
+                "nodes."
+            )
         weight = np.ones(len(truth))
         if corpus.node_weight is not None:
             weight = np.asarray(corpus.node_weight[s], float)
