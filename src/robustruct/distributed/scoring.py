@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial, reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,7 @@ from robustruct.losses import LossLike, as_labels, as_loss
 from robustruct.models.answers import CHUNK, answered, write_answers
 from robustruct.models.base import StructuredModel
 from robustruct.models.evaluation import Compared, Evaluation, Tally, compared_file, tally
-
-T = TypeVar("T")
-Result = TypeVar("Result")
-
-
-class Engine(Protocol):
-    """A place to run work in; see `robustruct.distributed`."""
-
-    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
-        """The function's value for each item; both are sent by pickle."""
+from robustruct.models.here import Engine, Here
 
 
 def predict_shards(
@@ -65,7 +56,7 @@ def predict_shards(
     for shard, target in zip(data, targets, strict=True):
         if os.path.realpath(target) == os.path.realpath(shard.name):
             raise InvalidInputError(f"{folder} holds the data themselves; name another folder.")
-    _mapped(engine, partial(_predict, model), list(zip(data, targets, strict=True)))
+    (engine or Here()).map(partial(_predict, model), list(zip(data, targets, strict=True)))
     return targets
 
 
@@ -87,13 +78,9 @@ def evaluate_shards(
     loss : optional
         What mistakes cost; by default the loss that the model was trained for.
     """
-    tallies = _mapped(engine, partial(_tally, model), list(data))
+    tallies = (engine or Here()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))
     return total.evaluated(as_loss(model.loss if loss is None else loss))
-
-
-def _mapped(engine: Engine | None, function: Callable[[T], Result], items: list[T]) -> list[Result]:
-    return list(map(function, items)) if engine is None else engine.map(function, items)
 
 
 def _file_names(data: ShardedData) -> list[str]:
