@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robustruct import AGM
+from robustruct import AGM, load
 from robustruct.cli.evaluate import evaluate
 from robustruct.cli.predict import predict
 from robustruct.distributed import ShardedData, evaluate_shards, predict_shards
@@ -142,6 +142,14 @@ def test_the_data_are_not_overwritten(folder):
     with pytest.raises(InvalidInputError, match="holds the data themselves"):
         predict_shards(model, ShardedData.from_files("in/*"), "in")
     assert read("in/train.conll") == "\n".join(SENTENCES)
+
+
+def test_a_model_is_stored_without_its_engine(folder):
+    model = trained("train.conll", "\n".join(SENTENCES))
+    model.set_params(engine=Elsewhere())
+    model.save("model")
+    assert load("model").engine is None
+    assert model.engine is not None
 
 
 # ---------------------------------------------------------------------------------- evaluation
