@@ -125,6 +125,23 @@ def test_parquet_keeps_its_columns_and_gets_one_more(folder, engine):
     assert pq.read_table(again[0]).equals(found[0])
 
 
+def test_the_command_takes_parquet_for_json_lines(folder):
+    pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (robustruct[distributed])")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = [{"nodes": [["a"], ["b"]], "labels": ["A", "B"], "weight": 2.0}, {"nodes": [["b"]]}]
+    text = "".join(json.dumps({"labels": ["B"], **row}) + "\n" for row in rows)
+    trained("train.jsonl", text)
+    pq.write_table(pa.Table.from_pylist([{"labels": ["B"], **row} for row in rows]), "rows.parquet")
+    assert evaluate("model", "rows.parquet") == {
+        **evaluate("model", "train.jsonl"),
+        "data": "rows.parquet",
+    }
+    assert predict("model", "rows.parquet", "out.jsonl") == {"n_samples": 2}
+    answers = [json.loads(line) for line in read("out.jsonl").splitlines()]
+    assert [answer["predicted"] for answer in answers] == [["A", "B"], ["B"]]
+    assert [answer.get("weight") for answer in answers] == [2.0, None]
+
+
 @ENGINES
 def test_samples_in_memory_become_json_lines(folder, engine):
     X, y = [np.eye(2), np.eye(2)[:1], np.eye(2)[1:]], [[3, 4], [3], [4]]
