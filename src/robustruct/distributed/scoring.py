@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial, reduce
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,10 @@ def _predict(model: StructuredModel, item: tuple[Shard, str]) -> None:
 
 
 def _answered_samples(model: StructuredModel, corpus: Corpus) -> Iterator[tuple[Sample, Answer]]:
+    weights = repeat(1.0) if corpus.node_weight is None else iter(corpus.node_weight)
     for X in chunks(iter(corpus.X), CHUNK):
-        for sample, labels in zip(X, model.predict(X), strict=True):
+        given = list(islice(weights, len(X)))
+        for sample, labels in zip(X, model.predict(X, given), strict=True):
             yield Sample(0, sample, None), Answer(labels.tolist())
 
 

@@ -126,7 +126,7 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
     parameters = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
-    parameters["engine"] = None  # where to train next is a matter of the place, not of the model
+    parameters["engine"] = None  # a connection, of no meaning to a reader
     loss = parameters["loss"]
     if isinstance(loss, Loss) and type(loss) not in (*LOSSES.values(), CostMatrix):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)
