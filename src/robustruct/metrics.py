@@ -132,10 +132,14 @@ def confusion(y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.nda
 def label_scores(y_true: Any, y_pred: Any, classes: Labels | None = None) -> dict[Any, Detection]:
     """Precision, recall and F1 of every label; arguments as for `confusion`."""
     counts = confusion(y_true, y_pred, classes)
-    order = _codes(y_true, y_pred, classes)[2].tolist()
+    return confusion_scores(counts, _codes(y_true, y_pred, classes)[2])
+
+
+def confusion_scores(counts: np.ndarray, classes: Labels) -> dict[Any, Detection]:
+    """Precision, recall and F1 of every label from the matrix that `confusion` makes."""
     return {
         label: Detection(int(counts[a].sum()), int(counts[:, a].sum()), int(counts[a, a]))
-        for a, label in enumerate(order)
+        for a, label in enumerate(as_labels(classes).tolist())
     }
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import robustruct
-from robustruct.cli import model_input
 from robustruct.cli.errors import BadInputError
 from robustruct.cli.evaluate import evaluate
 from robustruct.cli.inspect import explain, inspect
@@ -21,6 +20,7 @@ from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.text import Lines
 from robustruct.metrics import mean_loss
+from robustruct.models.answers import answered, input_format
 
 
 @pytest.fixture(autouse=True)
@@ -149,14 +149,14 @@ def test_an_input_description_of_the_future_is_refused() -> None:
 
 
 def test_few_samples_are_in_memory_at_once(monkeypatch) -> None:
-    monkeypatch.setattr(model_input, "CHUNK", 3)
+    monkeypatch.setattr("robustruct.models.answers.CHUNK", 3)
     train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
     write("long", "a X\n\n" * 1000)
     model = robustruct.load("m")
     with Lines("long") as lines:
-        form = model_input.input_format(model, lines)
+        form = input_format(model, lines)
         assert isinstance(form, ConllFormat)
-        answers = model_input.answered(model, form, lines, labelled=False)
+        answers = answered(model, form, lines, labelled=False)
         next(answers)
         assert lines.number < 10
         assert sum(1 for _ in answers) == 999

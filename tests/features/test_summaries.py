@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustruct import AGM, load
+from robustruct.cli.inspect import inspect
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, FeatureSummary, SparseRows
 from robustruct.features.columns import HashedColumns, columns_from_state
@@ -198,21 +199,26 @@ def test_bad_widths_and_unknown_hashes_are_refused():
         FeatureSummary.of([np.eye(2)], hashed=8)
 
 
-def test_a_model_on_hashed_attributes_can_be_stored(tmp_path):
-    X, y = [[["w:a"], ["w:b"]], [["w:b"]]], [["A", "B"], ["B"]]
-    model = AGM(alpha=0.1, random_state=0).fit(X, y)
+def test_a_model_on_hashed_attributes_is_stored_inspected_and_explained(tmp_path):
+    """It is the model on the same columns given as numbers, under another name."""
+    X, y = [[["w:a"], ["w:b", "cap"]], [["w:b"]]], [["A", "B"], ["B"]]
     space = FeatureSpace.of_summary(FeatureSummary.of(X, hashed=16))
-    hashed = np.zeros((17, 2))
-    for name, row in zip(["w:a", "w:b"], model.node_weights_, strict=False):
-        hashed[space.node_columns.vocabulary[name]] += row
-    hashed[-1] = model.node_weights_[-1]
-    model.coef_ = np.concatenate([hashed.ravel(), model.transitions_.ravel()])
+    column = space.node_columns.vocabulary
+    rows = [np.zeros((len(sample), 16)) for sample in X]
+    for sample, numbers in zip(X, rows, strict=True):
+        for i, names in enumerate(sample):
+            for name in names:
+                numbers[i, column[name]] += 1.0
+    model = AGM(alpha=0.1, random_state=0).fit([sp.csr_array(one) for one in rows], y)
+    expected = model.decision_function([sp.csr_array(one) for one in rows])
     model._space = space
-    expected = model.decision_function(X)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded._space.node_columns == HashedColumns(16)
     for ours, theirs in zip(loaded.decision_function(X), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    top = loaded.top_features("A", 1)[0][0]
-    assert top == f"hash:{space.node_columns.vocabulary['w:a']}"
+    assert loaded.top_features("A", 1)[0][0] == f"hash:{column['w:a']}"
+    shown = inspect(loaded)
+    assert f"hash:{column['w:a']}" in str(shown)
+    why = loaded.explain(X[0], 0)
+    assert f"hash:{column['w:a']}" in {part.name for part in why.features}

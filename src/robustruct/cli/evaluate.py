@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli.loss import chosen_loss, loss_name
-from robustruct.cli.model_input import answered, input_format, load_model
+from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     CostOption,
     EncodingOption,
@@ -25,10 +25,9 @@ from robustruct.cli.tables import number, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-
-    from robustruct.losses import Loss
     from robustruct.metrics import Detection
+    from robustruct.models.base import StructuredModel
+    from robustruct.models.evaluation import Evaluation, Tally
 
 
 def evaluate_cli(
@@ -95,124 +94,67 @@ def evaluate(
     """
     import numpy as np
 
-    from robustruct.losses import as_loss, sorted_labels
-    from robustruct.metrics import confusion, is_span_labelling, label_scores, span_scores
+    from robustruct.losses import as_loss
 
     estimator = load_model(model)
     estimator.set_params(n_jobs=jobs)
-    truth, found, weights = _labelled(estimator, data, encoding, progress_wanted)
-    labels = sorted_labels([estimator.classes_, *truth])
-    chosen = chosen_loss(loss or as_loss(estimator.loss), costs, order, labels, encoding)
-    matrix, notes = _costs(chosen, labels, np.concatenate(truth))
-    counts = confusion(truth, found, labels)
+    counted = _tally(estimator, data, encoding, progress_wanted)
+    chosen = chosen_loss(loss or as_loss(estimator.loss), costs, order, counted.labels, encoding)
+    found = counted.evaluated(chosen)
     spans = None
-    if is_span_labelling(labels):
-        overall, by_type = span_scores(truth, found)
-        spans = {"all": _scores(overall), "by_type": _all_scores(by_type)}
+    if found.spans is not None:
+        spans = {"all": _scores(found.spans), "by_type": _all_scores(found.spans_by_type or {})}
     return {
         "model": type(estimator).__name__,
         "data": data,
-        "n_samples": len(truth),
-        "n_nodes": int(counts.sum()),
-        "loss": _mean_cost(matrix, labels, truth, found, weights),
+        "n_samples": found.n_samples,
+        "n_nodes": found.n_nodes,
+        "loss": found.loss,
         "loss_name": loss_name(chosen),
-        "accuracy": float(np.trace(counts) / counts.sum()),
-        "whole_samples": float(
-            np.mean([bool((a == b).all()) for a, b in zip(truth, found, strict=True)])
-        ),
+        "accuracy": found.accuracy,
+        "whole_samples": found.whole_samples,
         "spans": spans,
-        "labels": labels.tolist(),
-        "by_label": _all_scores(label_scores(truth, found, labels)),
-        "confusion": counts.tolist(),
-        "costs": [[None if np.isnan(c) else c for c in row] for row in matrix.T.tolist()],
-        "notes": notes,
+        "labels": found.labels.tolist(),
+        "by_label": _all_scores(found.by_label),
+        "confusion": found.confusion.tolist(),
+        "costs": [[None if np.isnan(c) else c for c in row] for row in found.costs.T.tolist()],
+        "notes": _notes(found),
     }
 
 
-def _labelled(
-    estimator: Any, data: str, encoding: str, wanted: bool
-) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-    """True labels, predicted labels and weights of the nodes of every sample."""
-    import numpy as np
-
+def _tally(estimator: StructuredModel, data: str, encoding: str, wanted: bool) -> Tally:
     from robustruct.errors import FileFormatError
     from robustruct.formats.text import Lines
-    from robustruct.losses import as_labels
+    from robustruct.models.evaluation import compared_file, tally
     from robustruct.progress import Pace, progress
 
-    known = {str(label): label for label in estimator.classes_.tolist()}
-    numbers = estimator.classes_.dtype.kind in "iuf"
-    truth, found, weights = [], [], []
     with Lines(data, encoding) as lines, progress(f"labelling {lines.name}", wanted) as show:
         pace = Pace()
         if not lines.head(1):
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-        form = input_format(estimator, lines)
-        pairs = answered(
+        form = format_for(estimator, lines)
+        pairs = compared_file(
             estimator,
             form,
             lines,
-            labelled=True,
-            watch=lambda n: show(f"{n:,} samples", pace.left(lines.fraction)),
+            lambda n: show(f"{n:,} samples", pace.left(lines.fraction)),
         )
-        for sample, answer in pairs:
-            labels = [known.get(str(label), label) for label in sample.labels or ()]
-            if numbers:
-                labels = [_as_number(label) for label in labels]
-            truth.append(as_labels(labels))
-            found.append(as_labels(answer.labels))
-            given = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
-            weights.append(np.asarray(given, float) * sample.weight)
-    if not truth:
+        counted = tally(estimator.classes_, pairs)
+    if not counted.n_samples:
         raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    return truth, found, weights
+    return counted
 
 
-def _as_number(label: Any) -> Any:
-    try:
-        return float(label)
-    except (TypeError, ValueError):
-        return label
-
-
-def _costs(loss: Loss, labels: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Costs [predicted, true] of all labels, NaN where the loss does not know them."""
+def _notes(found: Evaluation) -> list[str]:
+    """Labels of the data that the loss does not know."""
     import numpy as np
 
-    from robustruct.losses import CostMatrix
-
-    known = np.ones(len(labels), bool)
-    if isinstance(loss, CostMatrix) and loss.labels is not None:
-        known = np.isin(labels, loss.labels)
-    matrix = np.full((len(labels), len(labels)), np.nan)
-    matrix[np.ix_(known, known)] = loss.matrix(labels[known])
-    notes = []
-    for label in labels[~known].tolist():
-        n = int((truth == label).sum())
-        notes.append(
-            f"{n} nodes have the label {label!r}, for which no cost is given; they are left out of "
-            "the loss."
-        )
-    return matrix, notes
-
-
-def _mean_cost(
-    matrix: np.ndarray,
-    labels: np.ndarray,
-    truth: list[np.ndarray],
-    found: list[np.ndarray],
-    weights: list[np.ndarray],
-) -> float:
-    import numpy as np
-
-    from robustruct.losses import encode_labels
-
-    a = encode_labels(np.concatenate(found), labels, "the prediction")
-    b = encode_labels(np.concatenate(truth), labels, "the data")
-    cost, weight = matrix[a, b], np.concatenate(weights)
-    counted = ~np.isnan(cost)
-    total = weight[counted].sum()
-    return float(cost[counted] @ weight[counted] / total) if total > 0 else 0.0
+    unknown = np.flatnonzero(np.isnan(np.diagonal(found.costs)))
+    return [
+        f"{found.confusion[a].sum()} nodes have the label {found.labels.tolist()[a]!r}, for which "
+        "no cost is given; they are left out of the loss."
+        for a in unknown.tolist()
+    ]
 
 
 def _scores(found: Detection) -> dict[str, float]:

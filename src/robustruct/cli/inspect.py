@@ -11,7 +11,7 @@ import typer
 
 from robustruct.cli.errors import BadInputError
 from robustruct.cli.loss import loss_name
-from robustruct.cli.model_input import input_format, load_model
+from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
 from robustruct.cli.tables import number, table
 from robustruct.errors import blamed_on_lines
@@ -152,7 +152,7 @@ def explain(
             param_hint="--against",
         )
     with Lines(data, encoding) as lines:
-        form = input_format(model, lines)
+        form = format_for(model, lines)
         found = list(islice(form.samples(lines, labelled=False), sample + 1))
         if len(found) <= sample:
             raise BadInputError(

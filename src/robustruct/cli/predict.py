@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 
 import typer
 
-from robustruct.cli.model_input import answered, input_format, load_model
+from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     EncodingOption,
     JobsOption,
@@ -16,7 +15,6 @@ from robustruct.cli.options import (
     ModelArgument,
     QuietOption,
 )
-from robustruct.cli.output import opened_output
 
 
 def predict_cli(
@@ -101,13 +99,13 @@ def predict(
     dict
         ``n_samples``: how many were labelled.
     """
-    from robustruct.formats.json_lines import as_json as answer_as_json
+    from robustruct.formats.output import opened_output
     from robustruct.formats.text import Lines
+    from robustruct.models.answers import answered, write_answers
     from robustruct.progress import Pace, progress
 
     estimator = load_model(model)
     estimator.set_params(n_jobs=jobs)
-    n_samples = 0
     with (
         Lines(data, encoding) as lines,
         progress(f"labelling {lines.name}", progress_wanted) as show,
@@ -122,20 +120,9 @@ def predict(
         if not lines.head(1):
             print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
             return {"n_samples": 0}
-        form = input_format(estimator, lines)
-        asked = {"proba": proba, "k_best": k_best}
-        for sample, answer in answered(
-            estimator,
-            form,
-            lines,
-            labelled=False,
-            watch=watch,
-            **asked,  # type: ignore[arg-type]
-        ):
-            if as_json:
-                text = json.dumps(answer_as_json(answer)) + "\n"
-            else:
-                text = form.render(sample, answer)
-            stream.write(text.encode(encoding))
-            n_samples += 1
+        form = format_for(estimator, lines)
+        pairs = answered(
+            estimator, form, lines, labelled=False, proba=proba, k_best=k_best, watch=watch
+        )
+        n_samples = write_answers(pairs, None if as_json else form, stream, encoding)
     return {"n_samples": n_samples}

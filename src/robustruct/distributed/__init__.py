@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from robustruct.distributed.scoring import evaluate_shards, predict_shards
 from robustruct.errors import MissingExtraError
 from robustruct.formats.shards import ShardedData
 
-__all__ = ["DaskEngine", "ShardedData"]
+__all__ = ["DaskEngine", "ShardedData", "evaluate_shards", "predict_shards"]
 
 
 def __getattr__(name: str) -> Any:

@@ -262,8 +262,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         The file is in the safetensors format, with a version and a checksum; it holds no code. An
         existing file is replaced only once the new one is complete.
 
-        A ``random_state`` other than an integer is not kept, and a loss of your own is kept as its
-        cost matrix.
+        An ``engine`` and a ``random_state`` other than an integer are not kept, and a loss of your
+        own is kept as its cost matrix.
         """
         from robustruct.models.storage import save
 

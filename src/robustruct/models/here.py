@@ -1,17 +1,20 @@
-"""Training from shards without a cluster: all of them in this process."""
+"""Work on shards without a cluster: all of them in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.models.assembly import Plan, Summary, summarise
 from robustruct.training.site import Holding, Site, Sites
 from robustruct.training.tuning import DENSE, Density
+
+T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class ShardSites(Sites, Protocol):
@@ -25,7 +28,7 @@ class ShardSites(Sites, Protocol):
 
 
 class Engine(Protocol):
-    """Where a model trains."""
+    """Where a model trains, predicts and is evaluated."""
 
     @property
     def n_workers(self) -> int:
@@ -33,6 +36,9 @@ class Engine(Protocol):
 
     def sites(self, data: ShardedData) -> AbstractContextManager[ShardSites]:
         """The shards where they are to be worked on, until the end of the context."""
+
+    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
+        """``function(item)`` for every item, in order; both are sent by pickle."""
 
 
 class ShardedSite(Site):
@@ -68,3 +74,7 @@ class Here:
     def sites(self, data: ShardedData) -> Iterator[ShardedSite]:
         """The shards in this process."""
         yield ShardedSite(data)
+
+    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
+        """``function(item)`` for every item, one after the other."""
+        return [function(item) for item in items]

@@ -1,0 +1,83 @@
+"""Files and what a model says about their samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
+
+from robustruct.errors import InvalidInputError, blamed_on_lines
+from robustruct.formats.conll import ConllFormat
+from robustruct.formats.corpus import chunks
+from robustruct.formats.json_lines import as_json
+from robustruct.formats.recognise import FORMATS, recognised_name, restored
+from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.text import Lines
+from robustruct.models.base import StructuredModel
+
+CHUNK = 500  # samples that are in memory at once
+
+
+def input_format(model: StructuredModel, lines: Lines) -> Format:
+    """How to read these lines for this model."""
+    state = getattr(model, "input_", None)
+    if state is not None:
+        return restored(state)
+    name = recognised_name(lines)
+    if name == ConllFormat.name:
+        raise InvalidInputError(
+            "the model was made in Python, so it does not know how to make features of columns; "
+            "give it attributes (CRFsuite's format or JSON lines), or train it with `robustruct "
+            "train`."
+        )
+    return FORMATS[name].from_state({})
+
+
+def answered(
+    model: StructuredModel,
+    form: Format,
+    lines: Lines,
+    *,
+    labelled: bool,
+    proba: bool = False,
+    k_best: int = 0,
+    watch: Callable[[int], None] | None = None,
+) -> Iterator[tuple[Sample, Answer]]:
+    """The samples of a file with what the model says about them; few are in memory at once."""
+    names = model.classes_.tolist()
+    done = 0
+    for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
+        with blamed_on_lines(lines.name, [sample.line for sample in chunk]):
+            X = form.features(chunk)
+            weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
+            answers = [Answer(labels.tolist()) for labels in model.predict(X, weight)]
+            if proba:
+                for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
+                    answer.probabilities = [
+                        dict(zip(names, row, strict=True)) for row in rows.tolist()
+                    ]
+            if k_best:
+                for answer, found in zip(answers, model.predict_k_best(X, k_best), strict=True):
+                    answer.best = [(labels.tolist(), score) for labels, score in found]
+        yield from zip(chunk, answers, strict=True)
+        done += len(chunk)
+        if watch is not None:
+            watch(done)
+
+
+def write_answers(
+    pairs: Iterable[tuple[Sample, Answer]],
+    form: Format | None,
+    stream: BinaryIO,
+    encoding: str = "utf-8",
+) -> int:
+    """Write samples with their answers, and return how many they were.
+
+    Without a format each is a JSON line with nothing but the answer.
+    """
+    n = 0
+    for sample, answer in pairs:
+        text = json.dumps(as_json(answer)) + "\n" if form is None else form.render(sample, answer)
+        stream.write(text.encode(encoding))
+        n += 1
+    return n
