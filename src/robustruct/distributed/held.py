@@ -96,6 +96,8 @@ class Extent:
 
     outline: Outline
     density: Density
+    digests: dict[str, str]
+    """See `Problem.digests`."""
 
 
 class Held:
@@ -177,7 +179,7 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
         here.empty.add(number)
         return None
     here.problems[number] = problem
-    return Extent(problem.outline, Density.of(problem))
+    return Extent(problem.outline, Density.of(problem), problem.digests())
 
 
 def take_round(

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from robustruct.kernels.proximal import follow_centre
 from robustruct.training.dual_blocks import DualBlocks
+from robustruct.training.fit import inside
 from robustruct.training.likelihood import Likelihood
-from robustruct.training.problem import Outline, Problem
+from robustruct.training.problem import Outline, Problem, fingerprint_of
 from robustruct.training.tuning import Tuning, tuning_for
 
 TURNS = 4  # in a pass, where a site has several shards
@@ -87,6 +88,15 @@ class Sites(Protocol):
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient), without the penalty."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are: see `fingerprint_of`."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What visits have changed; empty where it would have to travel."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`, if possible; whether it was."""
 
 
 class Holding:
@@ -173,6 +183,25 @@ class Site:
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         found = [shard.likelihood(theta) for shard in self.shards.values()]
         return sum(value for value, _ in found), _total([gradient for _, gradient in found])
+
+    def fingerprint(self) -> dict[str, Any]:
+        return fingerprint_of(
+            {number: shard.problem.digests() for number, shard in self.shards.items()}
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {
+            f"{number}.{name}": value
+            for number, shard in self.shards.items()
+            for name, value in shard.blocks.state().items()
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        if not state:
+            return False
+        for number, shard in self.shards.items():
+            shard.blocks.restore(inside(str(number), state))
+        return True
 
 
 def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:
