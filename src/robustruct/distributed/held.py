@@ -35,6 +35,7 @@ class SparseVector:
 
     @classmethod
     def of(cls, vector: np.ndarray) -> SparseVector:
+        """From all entries."""
         index = np.flatnonzero(vector)
         value = vector[index]
         return cls(index.astype(np.int32) if len(vector) < 2**31 else index, value)

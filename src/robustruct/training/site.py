@@ -145,6 +145,7 @@ class Site:
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+        """Visit every sample that does not rest; θ moves in place."""
         if self._change is None:
             self._change = np.zeros_like(theta)
         # Turn and turn about: blocks of one shard visited in a row, and always in the same place
@@ -161,18 +162,22 @@ class Site:
         return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        """All centres follow, and θ with them."""
         for shard in self.shards.values():
             shard.blocks.move_predictors()
         follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
 
     def moments(self) -> np.ndarray:
+        """G(q), recomputed."""
         return _total([shard.blocks.moments() for shard in self.shards.values()])
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """(regret at θ and p0, gain of q)."""
         blocks = [shard.blocks for shard in self.shards.values()]
         return self._regret(theta), sum(b.problem.gain(b.q.r) for b in blocks)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """The same with the adversary at the truth."""
         problems = [shard.problem for shard in self.shards.values()]
         return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
 
@@ -181,15 +186,18 @@ class Site:
         return sum(shard.problem.regret(theta, shard.blocks.p0) for shard in shards)
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(regret of the CRF at θ, its gradient)."""
         found = [shard.likelihood(theta) for shard in self.shards.values()]
         return sum(value for value, _ in found), _total([gradient for _, gradient in found])
 
     def fingerprint(self) -> dict[str, Any]:
+        """What the samples are."""
         return fingerprint_of(
             {number: shard.problem.digests() for number, shard in self.shards.items()}
         )
 
     def state(self) -> dict[str, np.ndarray]:
+        """The blocks of all shards; `restore` takes them back."""
         return {
             f"{number}.{name}": value
             for number, shard in self.shards.items()
@@ -197,6 +205,7 @@ class Site:
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`; False if it is empty."""
         if not state:
             return False
         for number, shard in self.shards.items():
