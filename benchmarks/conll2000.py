@@ -44,6 +44,7 @@ from robustruct.metrics import mean_loss, span_scores
 from robustruct.models.data import codes_of, in_user_form
 from robustruct.training.fit import Progress, Record
 from robustruct.training.problem import Problem
+from robustruct.training.site import Site
 from timing import Seconds, best_time, machine, rounded, show, timed
 
 PARTS = ("quality", "crf", "prediction")
@@ -68,7 +69,7 @@ def trained(
 ) -> Progress:
     """The second half of ``fit``, with any other rule when to stop."""
     progress = Progress(problem, model.tol, watch)
-    model._minimise(problem, progress, None)
+    model._minimise(Site.of(problem), progress, None, 0)
     model.coef_ = progress.theta
     return progress
 

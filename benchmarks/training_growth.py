@@ -34,6 +34,7 @@ import numpy as np
 from robustruct import AGM
 from robustruct.datasets import make_chains
 from robustruct.training.fit import Progress
+from robustruct.training.site import Site
 from timing import Seconds, machine, rounded, show, timed
 
 # The varied size, and the other two.
@@ -86,7 +87,7 @@ def seconds_of_passes(passes: int, **sizes: int) -> Seconds:
     model = AGM(alpha=1e-3, tol=0.0, max_iter=passes, n_jobs=1, random_state=0)
     _, problem = model._assembled(data.X, data.y, None, None)
     progress = Progress(problem, model.tol)
-    _, seconds = timed(lambda: model._minimise(problem, progress, None))
+    _, seconds = timed(lambda: model._minimise(Site.of(problem), progress, None, 0))
     assert progress.n_iter == passes
     bounds = np.array([(at.dual, at.primal) for at in progress.history])
     assert np.isfinite(bounds).all(), bounds

@@ -15,9 +15,10 @@ import robustruct
 from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.formats import model_file
-from robustruct.formats.model_file import packed_strings, unpacked_strings
+from robustruct.formats import container
+from robustruct.formats.container import packed_strings, unpacked_strings
 from robustruct.losses import Absolute, CostMatrix, Hamming
+from robustruct.models.storage import MODEL
 
 
 def round_trip(model, path):
@@ -279,9 +280,9 @@ def test_a_changed_weight_or_description_does_not_match_the_checksum(saved):
     ],
 )
 def test_a_sound_file_with_a_wrong_description(saved, change, message):
-    description, arrays, _ = model_file.read_model_file(saved)
+    description, arrays, _ = container.read_container(saved, MODEL)
     change(description)
-    model_file.write_model_file(saved, description, arrays)
+    container.write_container(saved, MODEL, description, arrays)
     with pytest.raises(InvalidInputError, match=message):
         robustruct.load(saved)
 
@@ -318,7 +319,7 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch, failing, error):
                 file.write(b"half")
         raise error
 
-    monkeypatch.setattr(model_file, failing, fail)
+    monkeypatch.setattr(container, failing, fail)
     with pytest.raises(type(error)):
         model.save(saved)
     assert saved.read_bytes() == before

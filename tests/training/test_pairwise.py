@@ -23,6 +23,7 @@ def after_passes(problem, n_passes, seed=0):
     ascent = PairwiseAscent(Site.of(problem))
     for _ in range(n_passes):
         ascent.run_pass(seed)
+        ascent.n_passes += 1
         ascent.move_centres()
     return ascent
 

@@ -17,8 +17,7 @@ both_rules = pytest.mark.parametrize("rule", ["adagrad", "sgd"])
 
 def descended(problem, rule, max_iter, seed=0, **options):
     progress = Progress(problem, 1e-9)
-    rng = np.random.default_rng(seed)
-    fit_subgradient(problem, progress, max_iter, rng, rule=rule, batch_size=2, **options)
+    fit_subgradient(problem, progress, max_iter, seed, rule=rule, batch_size=2, **options)
     return progress
 
 

@@ -35,6 +35,7 @@ class SparseVector:
 
     @classmethod
     def of(cls, vector: np.ndarray) -> SparseVector:
+        """From all entries."""
         index = np.flatnonzero(vector)
         value = vector[index]
         return cls(index.astype(np.int32) if len(vector) < 2**31 else index, value)
@@ -96,6 +97,8 @@ class Extent:
 
     outline: Outline
     density: Density
+    digests: dict[str, str]
+    """See `Problem.digests`."""
 
 
 class Held:
@@ -177,7 +180,7 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
         here.empty.add(number)
         return None
     here.problems[number] = problem
-    return Extent(problem.outline, Density.of(problem))
+    return Extent(problem.outline, Density.of(problem), problem.digests())
 
 
 def take_round(

@@ -38,7 +38,7 @@ from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.kernels.proximal import follow_centre
 from robustruct.models.assembly import Plan, Summary
-from robustruct.training.problem import Outline
+from robustruct.training.problem import Outline, fingerprint_of
 from robustruct.training.site import Follow, Round, Seen
 from robustruct.training.tuning import Density, Tuning
 
@@ -441,6 +441,8 @@ class DaskSites:
 
     def moments(self) -> np.ndarray:
         """G(q); what follows is a new θ, which workers get in full."""
+        if self.theta is None:  # no round yet: every adversary is at the truth
+            return np.zeros(self.outline.n_weights)
         answers = self._sum("moments")
         self.bytes_received += sum(answer.nbytes for answer in answers)
         self.new_theta = True
@@ -466,6 +468,19 @@ class DaskSites:
         answers = self._at(theta, "likelihood")
         self.bytes_received += sum(gradient.nbytes for _, gradient in answers)
         return sum(value for value, _ in answers), np.sum([g for _, g in answers], axis=0)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples on all workers are."""
+        extents = {n: extent for n, extent in self.extents.items() if extent is not None}
+        return fingerprint_of({n: extent.digests for n, extent in extents.items()})
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Nothing: blocks are as large as the data, and do not travel."""
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Blocks begin anew."""
+        return False
 
     def close(self) -> None:
         """Have the workers forget the fit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
@@ -16,10 +15,9 @@ from robustruct.training.site import Site, Sites
 
 
 def train_pairwise(
-    model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None
+    model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
-    seed = check_random_state(model.random_state).randint(2**31)
     if isinstance(sites, Site) and sites.shards[0].problem.relaxed:
         ascent: PairwiseAscent = RelaxedAscent(sites.shards[0].problem, centre=start)
     else:
@@ -107,6 +105,16 @@ class AGM(StructuredModel):
         Order of the samples; equal seeds give equal models.
     warm_start : bool
         Start from the weights of the last fit.
+    checkpoint : path of a folder, optional
+        Keep the state of training there, in files that each hold all of it; the last two stay. A
+        folder that holds checkpoints already is refused unless ``resume`` is set.
+    checkpoint_every : int or str, default="60s"
+        Passes between checkpoints, or time as "30s", "10min" or "2h".
+    resume : bool
+        Go on from the newest checkpoint in the folder that is not damaged, on the same path as if
+        training had never been stopped; begin anew where there is none. Samples and parameters must
+        be the same, except that ``tol``, ``max_iter``, ``checkpoint_every``, ``n_jobs`` and
+        ``verbose`` may differ.
     verbose : int
         1 shows progress with the gap.
 
@@ -151,9 +159,11 @@ class AGM(StructuredModel):
 
     _optimizers = ("auto", "pairwise", "subgradient")
 
-    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+    def _minimise(
+        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
+    ) -> None:
         if self.optimizer != "subgradient":
-            train_pairwise(self, sites, progress, start)
+            train_pairwise(self, sites, progress, start, seed)
             return
         if not isinstance(sites, Site):
             raise IncompatibleError(
@@ -167,5 +177,4 @@ class AGM(StructuredModel):
             )
         from robustruct.training.subgradient import fit_subgradient
 
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        fit_subgradient(sites.shards[0].problem, progress, self.max_iter, rng, start)
+        fit_subgradient(sites.shards[0].problem, progress, self.max_iter, seed, start)

@@ -17,7 +17,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
-from robustruct.models import data
+from robustruct.models import checkpointing, data
 from robustruct.models.assembly import LabelSummary, Plan, Summary, Truth, planned
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.here import Engine, Here
@@ -27,6 +27,7 @@ from robustruct.models.prediction import Prediction
 from robustruct.models.selection import select_alpha
 from robustruct.parallel import n_threads
 from robustruct.progress import fit_progress
+from robustruct.training.checkpoints import Checkpoints
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 from robustruct.training.site import Site, Sites
@@ -64,6 +65,9 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | str = "60s",
+        resume: bool = False,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -83,11 +87,16 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.verbose = verbose
 
     # ------------------------------------------------------------------ what a subclass supplies
 
-    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+    def _minimise(
+        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
+    ) -> None:
         """Minimise the objective from ``start``, reporting certificates to ``progress``."""
         raise TypeError(f"{type(self).__name__} cannot be trained; use AGM, CRF or SSVM.")
 
@@ -124,10 +133,11 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             keep the weights that did best on them.
         """
         check_parameters(self)
+        checkpoints = checkpointing.opened(self)
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return self._fit_shards(X, validation)
+            return self._fit_shards(X, validation, checkpoints)
         flat = data.is_flat(X)
         if flat:
             X, y = data.checked_rows(self, X, y, fitting=True)
@@ -135,29 +145,32 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             shards = ShardedData.from_samples(
                 X, y, self.engine.n_workers, sample_weight=sample_weight, node_weight=node_weight
             )
-            return self._fit_shards(shards, validation, FROM_ROWS if flat else ())
+            return self._fit_shards(shards, validation, checkpoints, FROM_ROWS if flat else ())
         learnt, problem = self._assembled(X, y, sample_weight, node_weight)
         stopper = None
         if validation is not None:
             stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
         if self.alphas is not None:
-            alpha, learnt["alpha_scores_"] = select_alpha(
+            alpha, learnt["alpha_scores_"] = checkpointing.kept_choice(checkpoints) or select_alpha(
                 self, problem, learnt["classes_"], X, y, sample_weight, node_weight
             )
             problem = problem.with_alpha(alpha)
+        sites = Site.of(problem)
+        checkpointing.claim(checkpoints, self, sites, stopper, learnt["inference_"])
         start = self._previous_weights(learnt["_space"], learnt["classes_"])
         # The input has passed all checks: only now the new model takes the place of an older one.
         self._forget(FROM_ROWS if flat else ())
         for name, value in learnt.items():
             setattr(self, name, value)
         self.alpha_ = problem.alpha
-        self._run(Site.of(problem), start, stopper)
+        self._run(sites, start, stopper, checkpoints)
         return self
 
     def _fit_shards(
         self,
         shards: ShardedData,
         validation: tuple[Any, Any] | None,
+        checkpoints: Checkpoints | None,
         kept: Sequence[str] = (),
     ) -> StructuredModel:
         """Train where the engine has the shards, or here."""
@@ -172,12 +185,13 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             stopper = None
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
+            checkpointing.claim(checkpoints, self, sites, stopper, "exact")
             start = self._previous_weights(plan.space, plan.classes)
             self._forget(kept)
             for name, value in {**plan.learnt(), "inference_": "exact"}.items():
                 setattr(self, name, value)
             self.alpha_ = plan.alpha
-            self._run(sites, start, stopper)
+            self._run(sites, start, stopper, checkpoints)
         return self
 
     def _assembled(
@@ -209,19 +223,27 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _run(self, sites: Sites, start: np.ndarray | None, stopper: EarlyStopping | None) -> None:
+    def _run(
+        self,
+        sites: Sites,
+        start: np.ndarray | None,
+        stopper: EarlyStopping | None,
+        checkpoints: Checkpoints | None,
+    ) -> None:
         progress = Progress(sites.outline, self.tol)
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
+        seed, holding = checkpointing.begun(checkpoints, self, progress, stopper)
         try:
             with (
+                holding,
                 fit_progress(type(self).__name__, self.verbose, self.tol, self.max_iter) as tick,
                 threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
             ):
                 progress.tick = tick
-                self._minimise(sites, progress, start)
+                self._minimise(sites, progress, start, seed)
         except KeyboardInterrupt:
             progress.interrupted = True
         self._interrupted = progress.interrupted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ class CRF(StructuredModel):
         Label of least expected cost under the marginals of each node, or the likeliest labelling.
     inference : "auto" or "exact"
         Marginals are exact; a graph too wide for them is refused.
+    checkpoint_every : int or str, default="60s"
+        With every checkpoint L-BFGS begins anew, as its memory cannot be kept: make it rare.
     """
 
     _decisions = ("bayes", "map")
@@ -57,6 +60,9 @@ class CRF(StructuredModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | str = "60s",
+        resume: bool = False,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -77,13 +83,18 @@ class CRF(StructuredModel):
             n_jobs=n_jobs,
             random_state=random_state,
             warm_start=warm_start,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
             verbose=verbose,
         )
 
     def _relaxes(self, batch: Batch, n_labels: int) -> bool:
         return False
 
-    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
+    def _minimise(
+        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
+    ) -> None:
         fit_likelihood(sites, progress, self.max_iter, start)
 
     def _gains(self, probabilities: np.ndarray) -> np.ndarray:

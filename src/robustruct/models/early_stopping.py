@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,3 +50,17 @@ class EarlyStopping:
         else:
             self.since_best += 1
         return self.since_best >= self.model.patience
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was found so far; `restore` takes it back."""
+        found = {"loss": np.array(self.loss), "since_best": np.array(self.since_best)}
+        if self.theta is not None and self.record is not None:
+            found |= {"theta": self.theta, "record": np.array(astuple(self.record))}
+        return found
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        self.loss, self.since_best = state["loss"].item(), state["since_best"].item()
+        if "theta" in state:
+            n_iter, *others = state["record"].tolist()
+            self.theta, self.record = state["theta"], Record(int(n_iter), *others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
+from robustruct.training.checkpoints import interval
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -35,6 +37,15 @@ def check_parameters(model: StructuredModel) -> None:
     _check_choice(name, "decision", model.decision, model._decisions)
     _check_choice(name, "optimizer", model.optimizer, model._optimizers)
     _check_choice(name, "inference", model.inference, model._inferences)
+    if model.checkpoint is not None and not isinstance(model.checkpoint, str | os.PathLike):
+        raise InvalidInputError(
+            f"{name}: checkpoint={model.checkpoint!r}; give the path of a folder, or None."
+        )
+    interval(model.checkpoint_every)
+    if model.resume and model.checkpoint is None:
+        raise InvalidInputError(
+            f"{name}: resume=True, but no folder to resume from; name it in checkpoint=..."
+        )
     if isinstance(model.forbidden, Iterator):
         raise InvalidInputError(
             f"{name}: forbidden is an iterator, which is empty after one use; give a list."

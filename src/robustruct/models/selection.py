@@ -202,7 +202,13 @@ class _Fold:
         test: np.ndarray,
     ) -> None:
         self.model = clone(model).set_params(
-            alphas=None, loss=loss, verbose=0, warm_start=True, max_iter=_passes(model)
+            alphas=None,
+            loss=loss,
+            verbose=0,
+            warm_start=True,
+            max_iter=_passes(model),
+            checkpoint=None,
+            resume=False,
         )
         self.train = [_part(value, train) for value in values]
         self.test = [_part(value, test) for value in values]

@@ -21,5 +21,7 @@ class SSVM(StructuredModel):
         # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
         return np.ascontiguousarray(cost.T), True
 
-    def _minimise(self, sites: Sites, progress: Progress, start: np.ndarray | None) -> None:
-        train_pairwise(self, sites, progress, start)
+    def _minimise(
+        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
+    ) -> None:
+        train_pairwise(self, sites, progress, start, seed)

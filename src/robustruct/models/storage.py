@@ -1,8 +1,8 @@
 """What of a model goes into a file, and a model back out of it.
 
-Stored are the class, the constructor's parameters, the feature space and every public attribute
-that ends in ``_``. JSON holds them, with a tag on what JSON lacks (``{"tuple": [...]}``); arrays
-stay arrays.
+Stored are the class, the constructor's parameters (but not where it was trained), the
+feature space and every public attribute that ends in ``_``. JSON holds them, with a tag on what
+JSON lacks (``{"tuple": [...]}``); arrays stay arrays.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.formats.model_file import (
+from robustruct.formats.container import (
     Arrays,
+    Kind,
     packed_strings,
-    read_model_file,
+    read_container,
     unpacked_strings,
-    write_model_file,
+    write_container,
 )
 from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels
 from robustruct.models.agm import AGM
@@ -33,7 +34,12 @@ from robustruct.models.crf import CRF
 from robustruct.models.ssvm import SSVM
 from robustruct.training.fit import Record
 
+MODEL = Kind("robustruct-model", 1, "model.save()")
+
 MODELS: dict[str, type[StructuredModel]] = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
+OF_ONE_FIT = ("engine", "checkpoint", "checkpoint_every", "resume")
+"""Parameters that say where a fit was made, which means nothing to who loads the model."""
+
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
 
 
@@ -60,7 +66,7 @@ def save(model: StructuredModel, path: str | os.PathLike[str]) -> None:
             if key.endswith("_") and not key.startswith("_")
         },
     }
-    write_model_file(path, description, arrays)
+    write_container(path, MODEL, description, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> StructuredModel:
@@ -82,7 +88,7 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
     FileNotFoundError
         There is no such file.
     """
-    description, arrays, version = read_model_file(path)
+    description, arrays, version = read_container(path, MODEL)
     try:
         return _restored_model(description, arrays)
     except InvalidInputError as error:
@@ -124,6 +130,8 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
 
 def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    for name in OF_ONE_FIT:
+        del parameters[name]
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
     parameters["engine"] = None  # a connection, of no meaning to a reader

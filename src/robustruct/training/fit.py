@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import astuple, dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +25,37 @@ class Record:
     """Relative: (best primal - best dual) / best primal so far."""
 
 
+class Optimizer(Protocol):
+    """What minimises an objective in passes, and can be kept after each."""
+
+    n_passes: int
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+
+
+def inside(title: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The entries whose names begin with ``title`` and a point, without these."""
+    start = f"{title}."
+    return {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
+
+
+class Keeper(Protocol):
+    """Who keeps checkpoints of a fit."""
+
+    def restore(self, optimizer: Optimizer) -> None:
+        """Put the optimizer into the state that was kept last, if there is one."""
+
+    def due(self, n_passes: int) -> bool:
+        """Whether it is time to keep the state."""
+
+    def keep(self, optimizer: Optimizer) -> None:
+        """Keep the state after a whole pass."""
+
+
 @dataclass(eq=False)
 class Progress:
     """Best bounds and weights so far; decides when training may stop.
@@ -41,8 +72,8 @@ class Progress:
     """Called after every pass with its number and an estimate of the relative gap."""
     check_every: int | None = None
     """Passes between certificates at most; None leaves it to the optimizer."""
-    keeper: Callable[[Any], None] | None = None
-    """Called after every pass with the optimizer, whose state it may keep."""
+    keeper: Keeper | None = None
+    """Offered the state after every pass."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
     dual: float = field(init=False, default=-np.inf)
@@ -75,14 +106,28 @@ class Progress:
         if self.tick is not None:
             self.tick(n_iter, estimate)
 
-    def keep(self, optimizer: Any) -> None:
-        """Offer the state after a whole pass to whoever keeps checkpoints."""
+    def resume(self, optimizer: Optimizer) -> None:
+        """Go on from a checkpoint, if there is one."""
         if self.keeper is not None:
-            self.keeper(optimizer)
+            self.keeper.restore(optimizer)
+
+    def due(self, n_passes: int) -> bool:
+        """Whether a checkpoint should be made now."""
+        return self.keeper is not None and self.keeper.due(n_passes)
+
+    def keep(self, optimizer: Optimizer) -> None:
+        """Make a checkpoint, if any are wanted."""
+        if self.keeper is not None:
+            self.keeper.keep(optimizer)
 
     @property
     def converged(self) -> bool:
         return self.gap <= self.tol
+
+    @property
+    def finished(self) -> bool:
+        """Whether training should stop."""
+        return self.converged or self.stopped
 
     def report(self, n_iter: int, theta: np.ndarray, primal: float, dual: float) -> bool:
         """Take note of a certificate; True when training should stop."""
@@ -94,4 +139,23 @@ class Progress:
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
-        return self.converged or self.stopped
+        return self.finished
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was found so far; `restore` takes it back."""
+        return {
+            "theta": self.theta,
+            "primal": np.array(self.primal),
+            "dual": np.array(self.dual),
+            "history": np.array([astuple(record) for record in self.history]).reshape(-1, 5),
+            "stopped": np.array(self.stopped),
+            "seconds": np.array(time.perf_counter() - self.started),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`; the clock goes on as well."""
+        self.theta = state["theta"]
+        self.primal, self.dual = state["primal"].item(), state["dual"].item()
+        self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
+        self.stopped = state["stopped"].item()
+        self.started = time.perf_counter() - state["seconds"].item()

@@ -8,11 +8,10 @@ objective(θ) − optimum <= |gradient(θ)|² / (2 alpha).
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
@@ -55,26 +54,67 @@ class _Done(Exception):
     """Raised inside scipy's loop, which offers no other way to stop after a good evaluation."""
 
 
+class Descent:
+    """Where L-BFGS has got to."""
+
+    def __init__(self, theta: np.ndarray) -> None:
+        self.theta = theta
+        self.n_passes = 0
+        """Evaluations of the objective."""
+        self.stalled = False
+        """Whether no step makes the objective smaller, as far as floating point can tell."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the evaluations to come depend on; `restore` takes it back."""
+        return {
+            "theta": self.theta,
+            "n_passes": np.array(self.n_passes),
+            "stalled": np.array(self.stalled),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        self.theta, self.n_passes = state["theta"], state["n_passes"].item()
+        self.stalled = state["stalled"].item()
+
+
 def fit_likelihood(
     sites: Sites, progress: Progress, max_iter: int, start: np.ndarray | None = None
 ) -> None:
-    """L-BFGS until the certified gap is within the tolerance."""
-    alpha, n_weights = sites.outline.alpha, sites.outline.n_weights
-    evaluations = 0
+    """L-BFGS until the certified gap is within the tolerance.
+
+    scipy's loop cannot be kept. So when a checkpoint is due, the loop ends and another begins from
+    the weights reached, whether or not the process dies: then both take the same path.
+    """
+    alpha = sites.outline.alpha
+    descent = Descent(np.zeros(sites.outline.n_weights) if start is None else start)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal evaluations
         value, gradient = penalised(sites, theta)
-        evaluations += 1
+        descent.n_passes += 1
         bound = value - float(gradient @ gradient) / (2 * alpha)
-        done = progress.report(evaluations, theta, value, bound)
-        progress.passed(evaluations, progress.gap)
-        if done or evaluations >= max_iter:
+        progress.report(descent.n_passes, theta, value, bound)
+        progress.passed(descent.n_passes, progress.gap)
+        if progress.finished or descent.n_passes >= max_iter:
+            descent.theta = theta.copy()
             raise _Done
         return value, gradient
 
-    first = np.zeros(n_weights) if start is None else start
+    def pause(intermediate_result: OptimizeResult) -> None:
+        if progress.due(descent.n_passes):
+            descent.theta = intermediate_result.x.copy()
+            raise _Done
+
     options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 0.0}
-    with contextlib.suppress(_Done):
-        # The stubs of scipy want a fixed shape of array.
-        minimize(evaluate, first, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+    progress.resume(descent)
+    while not (progress.finished or descent.stalled or descent.n_passes >= max_iter):
+        try:
+            # The stubs of scipy want a fixed shape of array.
+            found = minimize(  # type: ignore[call-overload]
+                evaluate, descent.theta, jac=True, method="L-BFGS-B", callback=pause,
+                options=options,
+            )  # fmt: skip
+            descent.theta, descent.stalled = found.x, True
+        except _Done:
+            pass
+        progress.keep(descent)

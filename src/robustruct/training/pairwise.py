@@ -22,12 +22,14 @@ from dataclasses import replace
 import numpy as np
 
 from robustruct.kernels.proximal import squared_distance
-from robustruct.training.fit import Progress
+from robustruct.training.fit import Progress, inside
 from robustruct.training.site import Follow, Round, Seen, Sites
 
 PULL = 3.0  # kappa / alpha at the start
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
+
+SCALARS = ("kappa", "n_passes", "last_fall", "least_gap", "eagerness", "next_check", "optimism")
 
 
 class PairwiseAscent:
@@ -47,14 +49,18 @@ class PairwiseAscent:
         """Visit the samples once; those with a small gap may rest, except now and then."""
         number = self.n_passes + 1
         orders = Round(number, seed, self.alpha + self.kappa)
-        if number % FULL_PASS_EVERY and number > 1:
+        if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
             orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
         before = self.sites.generation
         self.seen = self.sites.round(self.theta, self.centre, orders)
-
         if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
             self.follow(self.sites.moments())
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether the samples' gaps are known: not before the first pass over the blocks there."""
+        return self.seen.gap < np.inf
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
@@ -74,7 +80,6 @@ class PairwiseAscent:
         go round in circles. So when the gap stops falling, kappa is halved, and from then on
         steered more gently: in the end it rests, and with kappa at rest the gap closes.
         """
-        self.n_passes += 1
         if samples < 0.9 * self.least_gap:
             self.least_gap, self.last_fall = samples, self.n_passes
         elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
@@ -100,6 +105,33 @@ class PairwiseAscent:
     def follow(self, moments: np.ndarray) -> None:
         """θ from G(q) and the centre."""
         self.theta[:] = (moments + self.kappa * self.centre) / (self.alpha + self.kappa)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+        return {
+            "theta": self.theta,
+            "centre": self.centre,
+            "seen": np.array([self.seen.gap, self.seen.total_gap]),
+            **{name: np.array(getattr(self, name)) for name in SCALARS},
+            **{f"sites.{name}": value for name, value in self.sites.state().items()},
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`.
+
+        Where blocks were not kept, they are as at the start: then θ follows them, and the weights
+        learnt are not lost as they become the centre.
+        """
+        for name in SCALARS:
+            setattr(self, name, state[name].item())
+        self.theta[:], self.centre[:] = state["theta"], state["centre"]
+        self.seen = Seen(*state["seen"].tolist())
+        if self.sites.restore(inside("sites", state)):
+            return
+        self.seen = Seen(np.inf, np.inf)
+        self.least_gap, self.last_fall = np.inf, self.n_passes
+        self.centre[:] = self.theta
+        self.follow(self.sites.moments())
 
     def plain_bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
@@ -131,17 +163,25 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
     the number of passes has doubled.
     """
     try:
-        while ascent.n_passes < max_iter and not _one_pass(ascent, progress, max_iter, seed):
-            ascent.move_centres()
-            progress.keep(ascent)
+        progress.resume(ascent)
+        while ascent.n_passes < max_iter and not progress.finished:
+            if ascent.has_seen:
+                ascent.move_centres()
+            _one_pass(ascent, progress, max_iter, seed)
+            last = progress.finished or ascent.n_passes >= max_iter
+            if last or progress.due(ascent.n_passes):
+                progress.keep(ascent)
+        if progress.n_iter < ascent.n_passes and not progress.finished:
+            # Resumed with a lower max_iter: what is there has no certificate yet.
+            progress.report(ascent.n_passes, ascent.weights, *ascent.bounds())
     except KeyboardInterrupt:
         if ascent.n_passes and not progress.history:  # keep what whole passes have found
             progress.report(ascent.n_passes, ascent.weights, *ascent.plain_bounds())
         raise
 
 
-def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> bool:
-    """True when training should stop."""
+def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
+    """A pass, and a certificate where one is due."""
     number = ascent.n_passes + 1
     ascent.run_pass(seed)
     estimate = sum(ascent.gap_parts())
@@ -149,10 +189,8 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
     progress.passed(number, ascent.optimism * estimate / scale)
     promising = bool(progress.history) and ascent.optimism * estimate <= progress.tol * scale
     next_check = ascent.next_check or progress.check_every or FULL_PASS_EVERY
-    if not promising and number not in (next_check, max_iter):
-        return False
-    ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
-    if progress.report(number, ascent.weights, *ascent.bounds()):
-        return True
-    ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
-    return False
+    if promising or number in (next_check, max_iter):
+        ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
+        progress.report(number, ascent.weights, *ascent.bounds())
+        ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
+    ascent.n_passes = number

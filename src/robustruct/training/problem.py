@@ -14,14 +14,16 @@ bracket the optimum. No stopping rule without them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from robustruct.constraints import Constraints
-from robustruct.features import Design, n_weights, scores
+from robustruct.features import Design, FeatureMatrix, n_weights, scores
+from robustruct.formats.container import checksum
 from robustruct.game.game import Game, upper_bounds
 from robustruct.inference import score_of
 from robustruct.scores import Scores
@@ -43,6 +45,30 @@ class Outline:
         first = parts[0]
         n_samples = sum(part.n_samples for part in parts)
         return cls(first.alpha, first.n_weights, n_samples, sum(part.untrained for part in parts))
+
+
+def arrays_of(name: str, matrix: FeatureMatrix) -> dict[str, np.ndarray]:
+    """The arrays that a matrix of features is made of."""
+    if isinstance(matrix, np.ndarray):
+        return {name: matrix}
+    return {
+        f"{name}.indptr": matrix.indptr,
+        f"{name}.indices": matrix.indices,
+        f"{name}.data": matrix.data,
+        f"{name}.shape": np.array(matrix.shape),
+    }
+
+
+def fingerprint_of(digests: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
+    """What all samples are, given the `Problem.digests` of every shard by its number.
+
+    By aspects, in users' words; digests begin with sha256.
+    """
+    found: dict[str, Any] = {"the number of shards": len(digests)}
+    for aspect in next(iter(digests.values())):
+        text = " ".join(f"{number} {digests[number][aspect]}" for number in sorted(digests))
+        found[aspect] = f"sha256 {checksum(text, {})}"
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +109,33 @@ class Problem:
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""
         return replace(self, alpha=alpha)
+
+    def digests(self) -> dict[str, str]:
+        """Digests of all arrays that training depends on, by what they mean to users."""
+        design, rules = self.design, self.constraints
+        batch = design.batch
+        aspects: dict[str, dict[str, np.ndarray]] = {
+            "features": {**arrays_of("nodes", design.nodes), **arrays_of("edges", design.edges)},
+            "graphs": {
+                "offsets": batch.node_offsets,
+                "child": batch.child,
+                "parent": batch.parent,
+                "table_of": design.table_of,
+                "table_row": design.table_row,
+                "table_turned": design.table_turned,
+                "type_of": design.type_of,
+            },
+            "labels": {"labels": self.labels},
+            "weights of samples or nodes": {"share": self.share, "node_weight": self.node_weight},
+            "costs": {"cost": self.cost},
+            "rules about labels": {
+                "pairs": rules.pairs,
+                "starts": rules.starts,
+                "ends": rules.ends,
+                "types": rules.types,
+            },
+        }
+        return {aspect: checksum("", arrays) for aspect, arrays in aspects.items()}
 
     def scores(self, theta: np.ndarray) -> Scores:
         """Scores under θ, with what the rules forbid at -inf."""

@@ -166,6 +166,13 @@ class RelaxedAscent(PairwiseAscent):
         self.origin[~self.real] = multipliers
         self.follow(moments)
 
+    def state(self) -> dict[str, np.ndarray]:
+        return {**super().state(), "origin": self.origin}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.origin[:] = state["origin"]
+        super().restore(state)
+
     def bounds(self) -> tuple[float, float]:
         self.follow(self.sites.moments())
         problem, design, k = self.whole, self.whole.design, self.whole.n_labels

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from robustruct.kernels.proximal import follow_centre
 from robustruct.training.dual_blocks import DualBlocks
+from robustruct.training.fit import inside
 from robustruct.training.likelihood import Likelihood
-from robustruct.training.problem import Outline, Problem
+from robustruct.training.problem import Outline, Problem, fingerprint_of
 from robustruct.training.tuning import Tuning, tuning_for
 
 TURNS = 4  # in a pass, where a site has several shards
@@ -88,6 +89,15 @@ class Sites(Protocol):
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient), without the penalty."""
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are: see `fingerprint_of`."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What visits have changed; empty where it would have to travel."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`, if possible; whether it was."""
+
 
 class Holding:
     """The samples of one shard, and what training has made of them."""
@@ -135,6 +145,7 @@ class Site:
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+        """Visit every sample that does not rest; θ moves in place."""
         if self._change is None:
             self._change = np.zeros_like(theta)
         # Turn and turn about: blocks of one shard visited in a row, and always in the same place
@@ -151,18 +162,22 @@ class Site:
         return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        """All centres follow, and θ with them."""
         for shard in self.shards.values():
             shard.blocks.move_predictors()
         follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
 
     def moments(self) -> np.ndarray:
+        """G(q), recomputed."""
         return _total([shard.blocks.moments() for shard in self.shards.values()])
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """(regret at θ and p0, gain of q)."""
         blocks = [shard.blocks for shard in self.shards.values()]
         return self._regret(theta), sum(b.problem.gain(b.q.r) for b in blocks)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """The same with the adversary at the truth."""
         problems = [shard.problem for shard in self.shards.values()]
         return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
 
@@ -171,8 +186,31 @@ class Site:
         return sum(shard.problem.regret(theta, shard.blocks.p0) for shard in shards)
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(regret of the CRF at θ, its gradient)."""
         found = [shard.likelihood(theta) for shard in self.shards.values()]
         return sum(value for value, _ in found), _total([gradient for _, gradient in found])
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are."""
+        return fingerprint_of(
+            {number: shard.problem.digests() for number, shard in self.shards.items()}
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The blocks of all shards; `restore` takes them back."""
+        return {
+            f"{number}.{name}": value
+            for number, shard in self.shards.items()
+            for name, value in shard.blocks.state().items()
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`; False if it is empty."""
+        if not state:
+            return False
+        for number, shard in self.shards.items():
+            shard.blocks.restore(inside(str(number), state))
+        return True
 
 
 def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:

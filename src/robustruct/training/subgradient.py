@@ -25,6 +25,8 @@ from robustruct.training.problem import Problem
 Rule = Literal["adagrad", "sgd"]
 
 GAME_TOL = 1e-6
+COUNTS = ("n_passes", "n_steps", "next_check")
+AVERAGES = ("theta", "squares", "mean_theta", "r", "moments")
 AT_ONCE = 256  # samples whose games are solved together for a certificate
 
 
@@ -34,7 +36,7 @@ class Subgradient:
     def __init__(self, problem: Problem, rule: Rule, step: float, start: np.ndarray | None) -> None:
         self.problem, self.rule, self.step = problem, rule, step
         self.theta = np.zeros(problem.n_weights) if start is None else start.copy()
-        self.n_steps = 0
+        self.n_passes, self.n_steps, self.next_check = 0, 0, 1
         self.squares = np.zeros_like(self.theta)
         self.mean_theta = self.theta.copy()
         self.r = problem.truth.copy()
@@ -70,9 +72,11 @@ class Subgradient:
         self.squares += gradient**2
         self.theta -= self.step * gradient / np.sqrt(np.maximum(self.squares, 1e-300))
 
-    def run_pass(self, n_iter: int, order: np.ndarray, batch_size: int) -> None:
+    def run_pass(self, seed: int, batch_size: int) -> None:
         """Steps over all samples, then one more term in the averages."""
-        problem = self.problem
+        problem, number = self.problem, self.n_passes + 1
+        rng = np.random.default_rng([seed, number])
+        order = rng.permutation(problem.design.batch.n_samples)
         r, moments = np.empty_like(self.r), np.zeros_like(self.moments)
         theta = np.zeros_like(self.theta)
         for first in range(0, len(order), batch_size):
@@ -81,9 +85,21 @@ class Subgradient:
             r[problem.design.batch.nodes_of(samples)] = found
             moments += part
             theta += len(samples) / len(order) * self.theta
-        weight = 2.0 / (n_iter + 1)
+        weight = 2.0 / (number + 1)
         for mean, value in ((self.r, r), (self.moments, moments), (self.mean_theta, theta)):
             mean += weight * (value - mean)
+        self.n_passes = number
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+        return {name: np.asarray(getattr(self, name)) for name in COUNTS + AVERAGES}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        for name in COUNTS:
+            setattr(self, name, state[name].item())
+        for name in AVERAGES:
+            setattr(self, name, state[name])
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ̄, dual at q̄)."""
@@ -101,7 +117,7 @@ def fit_subgradient(
     problem: Problem,
     progress: Progress,
     max_iter: int,
-    rng: np.random.Generator,
+    seed: int,
     start: np.ndarray | None = None,
     *,
     rule: Rule = "adagrad",
@@ -119,13 +135,15 @@ def fit_subgradient(
             "the subgradient method trains an AGM; for a structured SVM use optimizer='pairwise'."
         )
     descent = Subgradient(problem, rule, step, start)
-    next_check = 1
-    for n_iter in range(1, max_iter + 1):
-        order = rng.permutation(problem.design.batch.n_samples)
-        descent.run_pass(n_iter, order, batch_size)
-        progress.passed(n_iter, progress.gap)
-        if n_iter in (next_check, max_iter):
-            next_check = n_iter + min(n_iter, progress.check_every or n_iter)
-            primal, dual = descent.bounds()
-            if progress.report(n_iter, descent.mean_theta, primal, dual):
-                break
+    progress.resume(descent)
+    while descent.n_passes < max_iter and not progress.finished:
+        descent.run_pass(seed, batch_size)
+        number = descent.n_passes
+        progress.passed(number, progress.gap)
+        if number in (descent.next_check, max_iter):
+            descent.next_check = number + min(number, progress.check_every or number)
+            progress.report(number, descent.mean_theta, *descent.bounds())
+        if progress.finished or number >= max_iter or progress.due(number):
+            progress.keep(descent)
+    if progress.n_iter < descent.n_passes and not progress.finished:  # max_iter was higher before
+        progress.report(descent.n_passes, descent.mean_theta, *descent.bounds())

@@ -1,14 +1,14 @@
-"""The container of model files: named arrays and a JSON description, in the safetensors format.
+"""The container of models and checkpoints: named arrays and a JSON description, as safetensors.
 
 The safetensors header holds, as strings,
 
-    format           "robustruct-model"
+    format           what the file is, such as "robustruct-model"
     format_version   an integer; a reader refuses files newer than itself
     written_by       version of robustruct
     description      JSON: everything that is not an array
     sha256           over the description and the name, type, shape and bytes of every array
 
-Nothing in a file is ever executed. What a description means is up to `robustruct.models.storage`.
+Nothing in a file is ever executed. What a description means is up to those who write it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,23 +30,33 @@ from safetensors.numpy import save_file
 from robustruct._version import __version__
 from robustruct.errors import InvalidInputError
 
-FORMAT = "robustruct-model"
-FORMAT_VERSION = 1
-
 Path = str | os.PathLike[str]
 Arrays = dict[str, np.ndarray]
 
 
-def write_model_file(path: Path, description: Mapping[str, Any], arrays: Arrays) -> None:
+@dataclass(frozen=True)
+class Kind:
+    """What a file may be."""
+
+    format: str
+    version: int
+    """Raised when older readers would misread a file."""
+    writer: str
+    """Who writes such files, in users' words."""
+
+
+def write_container(
+    path: Path, kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
     """Write the file beside ``path`` first and put it in its place when it is complete."""
     text = json.dumps(description, ensure_ascii=True, allow_nan=False)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header = {
-        "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+        "format": kind.format,
+        "format_version": str(kind.version),
         "written_by": __version__,
         "description": text,
-        "sha256": _checksum(text, arrays),
+        "sha256": checksum(text, arrays),
     }
     target = os.path.realpath(path)  # a link stays a link
     unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
@@ -53,6 +64,7 @@ def write_model_file(path: Path, description: Mapping[str, Any], arrays: Arrays)
         save_file(arrays, unfinished, header)
         _flush(unfinished)
         os.replace(unfinished, target)
+        _flush_folder(os.path.dirname(target))
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
@@ -61,34 +73,34 @@ def write_model_file(path: Path, description: Mapping[str, Any], arrays: Arrays)
         raise
 
 
-def read_model_file(path: Path) -> tuple[dict[str, Any], Arrays, str]:
+def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]:
     """(description, arrays, version of robustruct that wrote them)."""
     with open(path, "rb"):  # the operating system's own errors: absent, a folder, not allowed
         pass
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
-            _check_header(path, header)
+            _check_header(path, kind, header)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise _refusal(path, f"it is damaged, or no safetensors file ({error})") from None
     text = header.get("description", "")
-    if _checksum(text, arrays) != header.get("sha256"):
+    if checksum(text, arrays) != header.get("sha256"):
         raise _refusal(path, "its checksum does not match: the file is damaged or was changed")
     return json.loads(text), arrays, header.get("written_by", "an unknown version")
 
 
-def _check_header(path: Path, header: Mapping[str, str]) -> None:
-    if header.get("format") != FORMAT:
-        raise _refusal(path, "it is a safetensors file, but not one that model.save() wrote")
+def _check_header(path: Path, kind: Kind, header: Mapping[str, str]) -> None:
+    if header.get("format") != kind.format:
+        raise _refusal(path, f"it is a safetensors file, but not one that {kind.writer} wrote")
     version = header.get("format_version", "")
     if not version.isdigit():
         raise _refusal(path, f"its format version {version!r} is no number: the file is damaged")
-    if int(version) > FORMAT_VERSION:
+    if int(version) > kind.version:
         raise _refusal(
             path,
             f"it was written by robustruct {header.get('written_by', '?')} with format {version}, "
-            f"but this is robustruct {__version__}, which reads formats up to {FORMAT_VERSION}; "
+            f"but this is robustruct {__version__}, which reads formats up to {kind.version}; "
             "upgrade robustruct",
         )
 
@@ -97,7 +109,8 @@ def _refusal(path: Path, reason: str) -> InvalidInputError:
     return InvalidInputError(f"cannot load {os.fspath(path)!r}: {reason}.")
 
 
-def _checksum(text: str, arrays: Arrays) -> str:
+def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over a text, and the name, type, shape and bytes of every array."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -110,6 +123,17 @@ def _flush(path: str) -> None:
     """Make sure that the bytes are on the disk before the name points to them."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
+
+
+def _flush_folder(path: str) -> None:
+    """Make sure that the name itself is on the disk, where folders can be opened."""
+    if os.name == "nt":
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 # ------------------------------------------------------------------------- strings as arrays

@@ -1,0 +1,94 @@
+"""The checkpoints of a model's fit: what they are about, and what goes into them."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from robustruct.formats.container import checksum
+from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.selection import best_alpha
+from robustruct.training.checkpoints import Checkpoints, Keepable
+from robustruct.training.fit import Progress
+from robustruct.training.problem import arrays_of
+from robustruct.training.site import Sites
+
+if TYPE_CHECKING:
+    from robustruct.models.base import StructuredModel
+
+
+def opened(model: StructuredModel) -> Checkpoints | None:
+    """The model's folder of checkpoints, if it has one; refused before any work is done."""
+    if model.checkpoint is None:
+        return None
+    return Checkpoints(model.checkpoint, model.checkpoint_every, model.resume)
+
+
+def kept_choice(checkpoints: Checkpoints | None) -> tuple[float, dict[float, float]] | None:
+    """(alpha, score of each) as chosen before the fit was stopped, if it was."""
+    if checkpoints is None or "alpha_scores" not in checkpoints.description:
+        return None
+    scores = dict(checkpoints.description["alpha_scores"])
+    return best_alpha(scores), scores
+
+
+def claim(
+    checkpoints: Checkpoints | None,
+    model: StructuredModel,
+    sites: Sites,
+    stopper: EarlyStopping | None,
+    inference: str,
+) -> None:
+    """Refuse checkpoints of another fit, while the model is still what an earlier fit made it."""
+    if checkpoints is not None:
+        checkpoints.claim({"inference": inference, **_identity(model, sites, stopper)})
+
+
+def begun(
+    checkpoints: Checkpoints | None,
+    model: StructuredModel,
+    progress: Progress,
+    stopper: EarlyStopping | None,
+) -> tuple[int, AbstractContextManager[None]]:
+    """(the seed of the fit, what to hold while it lasts)."""
+    seed = int(check_random_state(model.random_state).randint(2**31))
+    if checkpoints is None:
+        return seed, contextlib.nullcontext()
+    extra: dict[str, Any] = {"seed": seed}
+    if model.alphas is not None:
+        extra["alpha_scores"] = list(model.alpha_scores_.items())
+    parts: dict[str, Keepable] = {"progress": progress}
+    if stopper is not None:
+        parts["stopping"] = stopper
+    progress.keeper = checkpoints
+    return checkpoints.description.get("seed", seed), checkpoints.begin(extra, parts)
+
+
+def _identity(
+    model: StructuredModel, sites: Sites, stopper: EarlyStopping | None
+) -> dict[str, Any]:
+    """All that a fit depends on, but for its tolerance and its number of passes."""
+    outline = sites.outline
+    is_fixed = isinstance(model.random_state, Integral)
+    found = {
+        "the model": type(model).__name__,
+        "optimizer": model._optimizers[1] if model.optimizer == "auto" else model.optimizer,
+        "random_state": int(model.random_state) if is_fixed else None,
+        "alpha": outline.alpha,
+        "the number of samples": outline.n_samples,
+        "the number of weights": outline.n_weights,
+        **sites.fingerprint(),
+    }
+    if model.alphas is not None:
+        found["alphas"] = np.asarray(model.alphas).tolist()
+    if stopper is not None:
+        arrays = {"truth": stopper.truth, "cost": stopper.cost}
+        arrays |= arrays_of("nodes", stopper.design.nodes)
+        found["validation samples"] = f"sha256 {checksum('', arrays)}"
+        found["patience"], found["decision"] = int(model.patience), model.decision
+    return found
