@@ -335,3 +335,24 @@ def test_ctrl_c_keeps_the_best_model(client, monkeypatch):
     assert 0 < model.n_iter_ < 20
     assert np.isfinite(model.objective_)
     AGM(alpha=0.1, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)  # the cluster is as it was
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path):
+    data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
+    engine = DaskEngine(client)
+    model = AGM(
+        alpha=0.01, random_state=0, max_iter=10, checkpoint=tmp_path, checkpoint_every=4,
+        resume=True, engine=engine,
+    )  # fmt: skip
+    first = model.fit(data).history_
+    model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process
+    assert model.history_[: len(first)] == first
+    certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
+    passes = model.n_iter_
+    model.set_params(tol=7e-3, engine=engine).fit(data)  # and back, without the blocks
+    assert model.n_iter_ > passes
+    assert model.duality_gap_ <= 7e-3
+    with pytest.raises(IncompatibleError, match="the number of shards was 3 and is 2"):
+        model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
+    model.save(tmp_path / "model")  # an engine is not part of it
