@@ -110,14 +110,19 @@ def marginals(
     table_max[~np.isfinite(table_max)] = 0.0
     exp_tables = np.exp(scores.tables - table_max[:, None, None])
     graph = junction_trees(scores) if batch.n_chords else None
+    top = np.empty(batch.n_nodes)
 
     def work(first: int, last: int) -> np.ndarray:
         sums = np.zeros_like(scores.tables)
+        nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
+        exp_unary = r  # the marginals of a node replace what is needed of it no longer
+        relative_exponentials(scores.unary[nodes], top[nodes], exp_unary[nodes])
         over_kinds(
             batch,
             lambda begin, end: sum_product(
-                begin, end, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-                scores.table_of, exp_tables, table_max, log_partition, r, q, weight, sums,
+                begin, end, batch.node_offsets, batch.parent, scores.unary, exp_unary, top,
+                scores.tables, scores.table_of, exp_tables, table_max, log_partition, r, q, weight,
+                sums,
             ),
             lambda begin, end: bucket_sum(
                 begin, end, batch.node_offsets, graph, scores.unary, scores.tables,
@@ -131,6 +136,14 @@ def marginals(
     for part in parts[1:]:
         table_sums += part
     return Marginals(log_partition, r, q if edges else None, table_sums)
+
+
+def relative_exponentials(values: np.ndarray, top: np.ndarray, out: np.ndarray) -> None:
+    """out = exp(values - top), top the largest of each row (or 0 if that is -inf)."""
+    np.max(values, axis=1, out=top)
+    top[~np.isfinite(top)] = 0.0
+    np.subtract(values, top[:, None], out=out)
+    np.exp(out, out=out)
 
 
 def bayes_decision(node_marginals: np.ndarray, cost: np.ndarray) -> np.ndarray:

@@ -63,6 +63,11 @@ def sparse_transposed_product(first, last, indptr, indices, data, values, out):
     m = values.shape[1]
     for i in range(len(indptr) - 1):
         row = values[i]
+        empty = True
+        for a in range(m):
+            empty = empty and row[a] == 0.0
+        if empty:  # as for most nodes in the moments of training
+            continue
         for j in range(indptr[i], indptr[i + 1]):
             if first <= indices[j] < last:
                 value = data[j]

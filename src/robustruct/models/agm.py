@@ -18,13 +18,13 @@ def train_pairwise(
     model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
-    if isinstance(sites, Site) and sites.shards[0].problem.relaxed:
-        ascent: PairwiseAscent = RelaxedAscent(sites.shards[0].problem, centre=start)
+    if isinstance(sites, Site) and sites.first.problem.relaxed:
+        ascent: PairwiseAscent = RelaxedAscent(sites.first.problem, centre=start)
     else:
         ascent = PairwiseAscent(sites, centre=start)
     last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
     if isinstance(ascent.sites, Site):
-        blocks = ascent.sites.shards[0].blocks
+        blocks = ascent.sites.first.blocks
         if start is not None and last is not None and _same_games(blocks.problem, last.problem):
             _resume(ascent, blocks, last)
         if model.warm_start:
@@ -170,11 +170,11 @@ class AGM(StructuredModel):
                 "the subgradient method works on the data of one machine; use "
                 "optimizer='pairwise' with an engine."
             )
-        if sites.shards[0].problem.relaxed:
+        if sites.first.problem.relaxed:
             raise IncompatibleError(
                 "the subgradient method needs exact games; use optimizer='pairwise' with "
                 "inference='relaxed'."
             )
         from robustruct.training.subgradient import fit_subgradient
 
-        fit_subgradient(sites.shards[0].problem, progress, self.max_iter, seed, start)
+        fit_subgradient(sites.first.problem, progress, self.max_iter, seed, start)

@@ -141,7 +141,13 @@ class Site:
         return cls([problem], tuning_for(problem))
 
     @property
+    def first(self) -> Holding:
+        """The first shard: all samples, where they are in one place from the start."""
+        return next(iter(self.shards.values()))
+
+    @property
     def outline(self) -> Outline:
+        """The problem without its samples."""
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
