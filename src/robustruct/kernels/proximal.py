@@ -1,4 +1,4 @@
-"""The centre z of the weights, which follows θ once a pass; both are too large for temporaries."""
+"""Vectors as long as θ, which are too large for temporaries."""
 
 from robustruct.kernels._jit import kernel
 
@@ -10,6 +10,13 @@ def squared_distance(theta, centre):
     for j in range(len(theta)):
         total += (theta[j] - centre[j]) ** 2
     return total
+
+
+@kernel
+def add_multiple(to, factor, vector):
+    """to += factor * vector."""
+    for j in range(len(to)):
+        to[j] += factor * vector[j]
 
 
 @kernel

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
+from robustruct.kernels.proximal import add_multiple
 from robustruct.training.fit import Progress
+from robustruct.training.lbfgs import descend
 from robustruct.training.problem import Problem
 
 if TYPE_CHECKING:
@@ -46,12 +47,8 @@ def penalised(sites: Sites, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """The objective and its gradient."""
     alpha = sites.outline.alpha
     value, gradient = sites.likelihood(theta)
-    gradient += alpha * theta
+    add_multiple(gradient, alpha, theta)
     return value + 0.5 * alpha * float(theta @ theta), gradient
-
-
-class _Done(Exception):
-    """Raised inside scipy's loop, which offers no other way to stop after a good evaluation."""
 
 
 class Descent:
@@ -83,8 +80,8 @@ def fit_likelihood(
 ) -> None:
     """L-BFGS until the certified gap is within the tolerance.
 
-    scipy's loop cannot be kept. So when a checkpoint is due, the loop ends and another begins from
-    the weights reached, whether or not the process dies: then both take the same path.
+    What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
+    on from the weights reached, whether or not the process dies: then both take the same path.
     """
     alpha = sites.outline.alpha
     descent = Descent(np.zeros(sites.outline.n_weights) if start is None else start)
@@ -95,26 +92,14 @@ def fit_likelihood(
         bound = value - float(gradient @ gradient) / (2 * alpha)
         progress.report(descent.n_passes, theta, value, bound)
         progress.passed(descent.n_passes, progress.gap)
-        if progress.finished or descent.n_passes >= max_iter:
-            descent.theta = theta.copy()
-            raise _Done
         return value, gradient
 
-    def pause(intermediate_result: OptimizeResult) -> None:
-        if progress.due(descent.n_passes):
-            descent.theta = intermediate_result.x.copy()
-            raise _Done
+    def done() -> bool:
+        return progress.finished or descent.stalled or descent.n_passes >= max_iter
 
-    options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 0.0}
     progress.resume(descent)
-    while not (progress.finished or descent.stalled or descent.n_passes >= max_iter):
-        try:
-            # The stubs of scipy want a fixed shape of array.
-            found = minimize(  # type: ignore[call-overload]
-                evaluate, descent.theta, jac=True, method="L-BFGS-B", callback=pause,
-                options=options,
-            )  # fmt: skip
-            descent.theta, descent.stalled = found.x, True
-        except _Done:
-            pass
+    while not done():
+        descent.theta, descent.stalled = descend(
+            evaluate, descent.theta, done, lambda: progress.due(descent.n_passes)
+        )
         progress.keep(descent)
