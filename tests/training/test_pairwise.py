@@ -208,3 +208,29 @@ def test_turning_an_ordinal_scale_round_turns_the_weights_round():
     both = reach + turned_reach
     np.testing.assert_allclose(turned, nodes[:, ::-1], atol=both)
     np.testing.assert_allclose(turned_edges, edges[:, ::-1, ::-1], atol=both)
+
+
+def attribute_chains(overlap: int) -> tuple[list, list]:
+    """Chains whose neighbours have ``overlap`` of ten attributes in common, no bias counted."""
+    rng = np.random.default_rng(0)
+    X = [
+        [[f"{s}:{i * (10 - overlap) + j}" for j in range(10)] for i in range(4)] for s in range(30)
+    ]
+    return X, [rng.integers(0, 3, 4) for _ in X]
+
+
+@pytest.mark.parametrize("overlap", [0, 2, 7, 10])
+def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap, monkeypatch):
+    seen = {}
+
+    def spy(problem):
+        seen["nodes"], seen["batch"] = problem.design.nodes, problem.design.batch
+        seen["tuning"] = tuning_for(problem)
+        return seen["tuning"]
+
+    tuning_for = pairwise.tuning_for
+    monkeypatch.setattr(pairwise, "tuning_for", spy)
+    AGM(alpha=0.1, max_iter=3, tol=10.0).fit(*attribute_chains(overlap))
+    with_bias = (overlap + 1) / 11
+    assert pairwise.in_common(seen["nodes"], seen["batch"]) == pytest.approx(with_bias)
+    assert seen["tuning"] is (pairwise.DENSE if with_bias >= 0.5 else pairwise.SPARSE)

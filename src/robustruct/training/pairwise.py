@@ -26,6 +26,7 @@ from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
 from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
+from robustruct.graphs import Batch
 from robustruct.kernels.atoms import atom_visits
 from robustruct.kernels.gram import gram_matrices, gram_sizes
 from robustruct.kernels.pairwise import pairwise_visits
@@ -39,6 +40,7 @@ GRAM_LIMIT = 2**24  # numbers, 128 MiB
 PULL = 3.0  # kappa / alpha at the start
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
+MANY_EDGES = 10_000
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,31 @@ DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
 
 def tuning_for(problem: Problem) -> Tuning:
-    """Sparse when a sample touches few of the weights: then samples hardly disturb each other."""
-    nodes = problem.design.nodes
+    """Sparse when weights are shared little, among samples and among the nodes of one.
+
+    A sample that touches few of the weights hardly disturbs the others, but neighbours that have
+    most features in common disturb each other. Words of a sentence have a third in common,
+    candidates for a role 0.4, nested phrases 0.6 to 0.7: on these SPARSE took more than six times
+    as long to a gap of 2 % where it was worst, on the others DENSE took at most twice as long.
+    """
+    nodes, batch = problem.design.nodes, problem.design.batch
     if isinstance(nodes, np.ndarray):
         return DENSE
-    touched = len(nodes.data) / problem.design.batch.n_samples
-    return SPARSE if touched < 0.1 * nodes.shape[1] else DENSE
+    touched = len(nodes.data) / batch.n_samples
+    few = touched < 0.1 * nodes.shape[1]
+    return SPARSE if few and in_common(nodes, batch) < 0.5 else DENSE
+
+
+def in_common(nodes: SparseRows, batch: Batch) -> float:
+    """What neighbours share of their features: 0 nothing, 1 when they are alike.
+
+    Sum of 2 x·x' over sum of |x|² + |x'|² for the edges (x, x'), of which the first tell enough.
+    """
+    rows = nodes.to_scipy()
+    slots = np.flatnonzero(batch.parent >= 0)[:MANY_EDGES]
+    child, parent = rows[batch.child[slots]], rows[batch.parent[slots]]
+    sizes = float(np.sum(child.data**2) + np.sum(parent.data**2))
+    return 2 * float(child.multiply(parent).sum()) / sizes if sizes else 0.0
 
 
 class PairwiseAscent:
