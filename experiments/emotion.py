@@ -136,6 +136,17 @@ def folds(selection: str, limit: int | None) -> list[tuple[np.ndarray, np.ndarra
     return [(sequences[o != f], sequences[o == f]) for o in orders for f in range(N_FOLDS)]
 
 
+def penalty(step: int) -> float:
+    """Half-decades down from the strongest penalty, rounded to one digit."""
+    return float(f"{STRONGEST / 10 ** (step / 2):.1g}")
+
+
+def neighbours(alpha: float) -> tuple[float, float]:
+    """The penalties half a decade stronger and weaker."""
+    step = round(2 * np.log10(STRONGEST / alpha))
+    return penalty(step - 1), penalty(step + 1)
+
+
 def validated(key: Key) -> Result:
     """Mean validation loss of one penalty after the other, from strong to weak.
 
@@ -148,7 +159,7 @@ def validated(key: Key) -> Result:
     tried: list[Result] = []
     best, waited, step = dict.fromkeys(decisions, np.inf), 0, 0
     while waited < PATIENCE:
-        alpha = float(f"{STRONGEST / 10 ** (step / 2):.1g}")
+        alpha = penalty(step)
         fits = [
             fit_and_test(model.set_params(alpha=alpha), key, *part)
             for model, part in zip(models, parts, strict=True)
@@ -182,21 +193,30 @@ def choices_of(validation: list[Result]) -> dict[tuple[str, str], dict[str, Choi
 # --------------------------------------------------------------------------------------- report
 
 
+def losses_of(
+    tests: list[Result], place: tuple[str, str], model: str, choice: Choice
+) -> list[float]:
+    """Test losses of a model with a penalty and a decision, in the order of the splits."""
+    alpha, decision = choice
+    found = {
+        r["split"]: r["losses"][decision]
+        for r in tests
+        if (r["loss"], r["weights"]) == place and (r["model"], r["alpha"]) == (model, alpha)
+    }
+    return [found[split] for split in sorted(found)]
+
+
 def test_losses(
     tests: list[Result], choices: dict
 ) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """For each loss and variant the test losses of the splits, in their order."""
-    by_key = {
-        (r["loss"], r["weights"], r["model"], r["alpha"], r["split"]): r["losses"] for r in tests
+    """For each loss and variant the test losses of the splits."""
+    return {
+        place: {
+            variant: losses_of(tests, place, model, choices[place][variant])
+            for variant, (model, _) in VARIANTS.items()
+        }
+        for place in LOSSES
     }
-    splits = sorted({r["split"] for r in tests})
-    losses: dict[tuple[str, str], dict[str, list[float]]] = {place: {} for place in LOSSES}
-    for place in LOSSES:
-        for variant, (model, _) in VARIANTS.items():
-            alpha, decision = choices[place][variant]
-            of_splits = [by_key[*place, model, alpha, split][decision] for split in splits]
-            losses[place][variant] = of_splits
-    return losses
 
 
 def shown(place: tuple[str, str]) -> str:
@@ -244,6 +264,27 @@ def table_of_choices(losses: dict, choices: dict) -> Table:
     columns = ["loss", ", ".join(three), "alpha: " + " / ".join(others), "AGM − CRF", "AGM − SSVM"]
     caption = "In bold: significant at 0.05 (Wilcoxon signed-rank test over splits, two-sided)."
     return Table("Penalties and decisions chosen, and differences", columns, rows, caption)
+
+
+def table_of_neighbours(tests: list[Result], choices: dict) -> Table:
+    """What the penalties next to those chosen would have given: how sharp the choice is."""
+    rows = []
+    for place in LOSSES:
+        row = [shown(place)]
+        for name in MODELS:
+            alpha, decision = choices[place][name]
+            chosen = np.array(losses_of(tests, place, name, (alpha, decision)))
+            for other in neighbours(alpha):
+                beside = losses_of(tests, place, name, (other, decision))
+                difference, error = mean_and_error(np.array(beside) - chosen)
+                row.append(f"{difference:+.3f} ± {error:.3f}")
+        rows.append(row)
+    columns = ["loss"] + [f"{name}, {side}" for name in MODELS for side in ("stronger", "weaker")]
+    caption = (
+        "Difference of test loss to the penalty chosen ± standard error over splits. Looked at "
+        "after all choices were made, to know how much of a difference between models they explain."
+    )
+    return Table("The penalties half a decade beside those chosen", columns, rows, caption)
 
 
 def verdict(losses: dict, choices: dict) -> dict[str, Any]:
@@ -308,13 +349,20 @@ def run_choice(experiment: Experiment) -> list[Result]:
 
 
 def run_tests(experiment: Experiment, choices: dict) -> list[Result]:
-    """Fit with the penalties chosen, on all splits."""
+    """Fit with the penalties chosen, on all splits; with --neighbours also with those beside."""
     args = experiment.args
     wanted = {
         (alpha, loss, weights, VARIANTS[variant][0])
         for (loss, weights), chosen in choices.items()
         for variant, (alpha, _) in chosen.items()
     }
+    if args.neighbours:
+        wanted |= {
+            (alpha, loss, weights, name)
+            for (loss, weights), chosen in choices.items()
+            for name in MODELS
+            for alpha in neighbours(chosen[name][0])
+        }
     keys = [
         {"task": "test", "split": split, "model": name, "alpha": alpha}
         | {"loss": loss, "weights": weights, "limit": args.limit}
@@ -331,6 +379,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--selection", choices=("cv", "holdout"), default="cv", help="how alpha is chosen"
     )
     parser.add_argument("--alpha", type=float, help="one penalty for all models: a quick look")
+    parser.add_argument(
+        "--neighbours", action="store_true", help="test also half a decade beside the choices"
+    )
     args = parser.parse_args(arguments)
     search = {"folds": [N_FOLDS, N_REPEATS], "strongest": STRONGEST, "patience": PATIENCE}
     experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER} | search)
@@ -351,8 +402,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(tried)}."
     )
     found = verdict(losses, choices)
+    tables = [table_of_losses(losses, caption), table_of_choices(losses, choices)]
+    if args.neighbours:
+        tables.append(table_of_neighbours(tests, choices))
     experiment.report(
-        [table_of_losses(losses, caption), table_of_choices(losses, choices)],
+        tables,
         {
             "verdict": found,
             "choices": {shown(place): chosen for place, chosen in choices.items()},
