@@ -184,7 +184,7 @@ def table_of_regrets(risks: dict, sizes: list[int], caption: str) -> Table:
         row = [case.title, case.ssvm, f"{case.bayes_risk:.3f}"]
         for n in shown.values():
             for name in MODELS:
-                regret = np.mean(risks[key, name, n]) - case.bayes_risk
+                regret = round(np.mean(risks[key, name, n]) - case.bayes_risk, 9) + 0.0  # no -0
                 row.append(bold(f"{regret:+.3f}", regret < 5e-4))
         rows.append(row)
     return Table("Risk above the Bayes risk", columns, rows, caption)
