@@ -23,12 +23,20 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from protocol import Experiment, Key, Result, certificate, mean_and_error, options, worst_gaps
-from robustruct import AGM, CRF, SSVM, Graph
+from protocol import (
+    KINDS,
+    Experiment,
+    Key,
+    Result,
+    certificate,
+    mean_and_error,
+    options,
+    worst_gaps,
+)
+from robustruct import Graph
 from robustruct.losses import CostMatrix
 from tables import LOOK, MODELS, Table, bold, new_figure, save
 
-KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 EXACT, EXACT_ALPHA = 0, 1e-4  # the "size" of training on the distribution itself
 N_INPUTS = 6
@@ -176,7 +184,7 @@ def table_of_regrets(risks: dict, sizes: list[int], caption: str) -> Table:
         row = [case.title, case.ssvm, f"{case.bayes_risk:.3f}"]
         for n in shown.values():
             for name in MODELS:
-                regret = np.mean(risks[key, name, n]) - case.bayes_risk
+                regret = round(np.mean(risks[key, name, n]) - case.bayes_risk, 9) + 0.0  # no -0
                 row.append(bold(f"{regret:+.3f}", regret < 5e-4))
         rows.append(row)
     return Table("Risk above the Bayes risk", columns, rows, caption)

@@ -1,12 +1,13 @@
 """Table 1 of the paper: emotion intensity, six losses, twenty splits; AGM, CRF and SSVM.
 
 Needs the environment variable ROBUSTRUCT_DATA. All three models have the same features and node
-weights (of sum 1 in each sequence, equal or growing with the position). The penalty is chosen for
-each loss on the 120 training sequences of split 1 alone: by five-fold cross-validation, or
-(--selection holdout, as in the paper) by the loss on the last 36 of them after training on the
-first 84. It runs over half-decades from 1000 down, for all models until two decades have brought no
-improvement. Decisions are fixed in advance: MAP for AGM and SSVM, Bayes for the CRF. Beside them
-are the AGM's probabilistic predictor (of the same fits) and the CRF's MAP.
+weights (of sum 1 in each sequence, equal or growing with the position). Penalty and decision are
+chosen for each loss and model on the 120 training sequences of split 1 alone: by five-fold
+cross-validation, twice with other folds, or (--selection holdout, as in the paper) by the loss
+on the last 36 of them after training on the first 84. Penalties run over half-decades from 1000
+down, for all models until two decades have brought no improvement. An AGM may decide by MAP or by
+its probabilistic predictor, a CRF by the Bayes rule or by MAP, an SSVM by MAP alone. Beside the
+three are AGM and CRF with either decision, each with the penalty that suits it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from protocol import (
+    KINDS,
     SIGNIFICANCE,
     Experiment,
     Key,
@@ -29,7 +31,7 @@ from protocol import (
     wilcoxon_p,
     worst_gaps,
 )
-from robustruct import AGM, CRF, SSVM, solve_game
+from robustruct import AGM, solve_game
 from robustruct.datasets import emotion_splits, load_emotion, position_weights
 from robustruct.metrics import mean_loss
 from tables import LOOK, MODELS, Table, bold, new_figure, save
@@ -55,11 +57,17 @@ PAPER = dict(
     )
 )
 STRONGEST, PATIENCE = 1000.0, 4  # half-decades without improvement that end a search
-KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
-DECISIONS = {"AGM": ("map",), "CRF": ("bayes", "map"), "SSVM": ("map",)}
-MAIN = {"AGM": ("AGM", "map"), "CRF": ("CRF", "bayes"), "SSVM": ("SSVM", "map")}
-VARIANTS = MAIN | {"AGM predictor": ("AGM", "predictor"), "CRF MAP": ("CRF", "map")}
-FIT_SHARE, N_FOLDS = 0.7, 5  # 84 sequences to fit, 36 to validate
+DECISIONS = {"AGM": ("map", "predictor"), "CRF": ("bayes", "map"), "SSVM": ("map",)}
+VARIANTS = {model: (model, decisions) for model, decisions in DECISIONS.items()} | {
+    "AGM MAP": ("AGM", ("map",)),
+    "AGM predictor": ("AGM", ("predictor",)),
+    "CRF Bayes": ("CRF", ("bayes",)),
+    "CRF MAP": ("CRF", ("map",)),
+}
+Choice = tuple[float, str]
+"""A penalty and a decision."""
+FIT_SHARE = 0.7  # 84 sequences to fit, 36 to validate
+N_FOLDS, N_REPEATS = 5, 2
 TOL = {"AGM": 0.01, "CRF": 1e-4, "SSVM": 0.01}
 MAX_ITER = 10_000
 
@@ -84,15 +92,13 @@ def new_model(key: Key, **options: Any) -> Any:
     return KINDS[name](key["loss"], **options)
 
 
-def fit_and_test(
-    model: Any, key: Key, decisions: Sequence[str], train: np.ndarray, test: np.ndarray
-) -> Result:
+def fit_and_test(model: Any, key: Key, train: np.ndarray, test: np.ndarray) -> Result:
     """One fit: its certificate, and the loss of each decision on the test sequences."""
     known, new = data().subset(train), data().subset(test)
     model.fit(known.X, known.y, node_weight=node_weights(known.y, key["weights"]))
     weights = node_weights(new.y, key["weights"])
     losses = {}
-    for decision in decisions:
+    for decision in DECISIONS[key["model"]]:
         if decision == "predictor":
             labels = predictor_labels(model, new.X, weights)
         else:
@@ -125,8 +131,20 @@ def folds(selection: str, limit: int | None) -> list[tuple[np.ndarray, np.ndarra
     if selection == "holdout":
         n_fit = round(FIT_SHARE * len(sequences))
         return [(sequences[:n_fit], sequences[n_fit:])]
-    fold_of = np.arange(len(sequences)) % N_FOLDS  # the list is in random order
-    return [(sequences[fold_of != f], sequences[fold_of == f]) for f in range(N_FOLDS)]
+    fold_of = np.arange(len(sequences)) % N_FOLDS
+    orders = [np.random.default_rng(seed).permutation(fold_of) for seed in range(N_REPEATS)]
+    return [(sequences[o != f], sequences[o == f]) for o in orders for f in range(N_FOLDS)]
+
+
+def penalty(step: int) -> float:
+    """Half-decades down from the strongest penalty, rounded to one digit."""
+    return float(f"{STRONGEST / 10 ** (step / 2):.1g}")
+
+
+def neighbours(alpha: float) -> tuple[float, float]:
+    """The penalties half a decade stronger and weaker."""
+    step = round(2 * np.log10(STRONGEST / alpha))
+    return penalty(step - 1), penalty(step + 1)
 
 
 def validated(key: Key) -> Result:
@@ -141,9 +159,9 @@ def validated(key: Key) -> Result:
     tried: list[Result] = []
     best, waited, step = dict.fromkeys(decisions, np.inf), 0, 0
     while waited < PATIENCE:
-        alpha = float(f"{STRONGEST / 10 ** (step / 2):.1g}")
+        alpha = penalty(step)
         fits = [
-            fit_and_test(model.set_params(alpha=alpha), key, decisions, *part)
+            fit_and_test(model.set_params(alpha=alpha), key, *part)
             for model, part in zip(models, parts, strict=True)
         ]
         losses = {d: float(np.mean([fit["losses"][d] for fit in fits])) for d in decisions}
@@ -157,40 +175,45 @@ def validated(key: Key) -> Result:
 def tested(key: Key) -> Result:
     """Test losses of one penalty on one split, of all decisions."""
     train, test = emotion_splits()[key["split"] - 1]
-    decisions = [decision for model, decision in VARIANTS.values() if model == key["model"]]
-    model = new_model(key, alpha=key["alpha"])
-    return fit_and_test(model, key, decisions, train[: key["limit"]], test)
+    return fit_and_test(new_model(key, alpha=key["alpha"]), key, train[: key["limit"]], test)
 
 
-def chosen_alphas(validation: list[Result]) -> dict[tuple[str, str], dict[str, float]]:
-    """For each loss and variant the penalty of least validation loss, the strongest among equals.
-
-    The AGM's predictor decides with the model chosen for its best labelling.
-    """
+def choices_of(validation: list[Result]) -> dict[tuple[str, str], dict[str, Choice]]:
+    """For each loss and variant what has the least validation loss; the strongest among equals."""
     paths = {(r["loss"], r["weights"], r["model"]): r["path"] for r in validation}
-    chosen: dict[tuple[str, str], dict[str, float]] = {}
+    chosen: dict[tuple[str, str], dict[str, Choice]] = {place: {} for place in LOSSES}
     for place in LOSSES:
-        chosen[place] = {}
-        for variant, (model, decision) in VARIANTS.items():
-            judged = decision if decision in DECISIONS[model] else "map"
-            best = min(paths[*place, model], key=lambda fit: fit["losses"][judged])
-            chosen[place][variant] = best["alpha"]
+        for variant, (model, decisions) in VARIANTS.items():
+            tried = [(fit, decision) for fit in paths[*place, model] for decision in decisions]
+            fit, decision = min(tried, key=lambda pair: pair[0]["losses"][pair[1]])
+            chosen[place][variant] = fit["alpha"], decision
     return chosen
 
 
 # --------------------------------------------------------------------------------------- report
 
 
-def test_losses(tests: list[Result], alphas: dict) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """For each loss and variant the test losses of the splits, in their order."""
-    by_key = {
-        (r["loss"], r["weights"], r["model"], r["alpha"], r["split"]): r["losses"] for r in tests
+def losses_of(
+    tests: list[Result], place: tuple[str, str], model: str, choice: Choice
+) -> list[float]:
+    """Test losses of a model with a penalty and a decision, in the order of the splits."""
+    alpha, decision = choice
+    found = {
+        r["split"]: r["losses"][decision]
+        for r in tests
+        if (r["loss"], r["weights"]) == place and (r["model"], r["alpha"]) == (model, alpha)
     }
-    splits = sorted({r["split"] for r in tests})
+    return [found[split] for split in sorted(found)]
+
+
+def test_losses(
+    tests: list[Result], choices: dict
+) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """For each loss and variant the test losses of the splits."""
     return {
         place: {
-            variant: [by_key[*place, model, alphas[place][variant], s][decision] for s in splits]
-            for variant, (model, decision) in VARIANTS.items()
+            variant: losses_of(tests, place, model, choices[place][variant])
+            for variant, (model, _) in VARIANTS.items()
         }
         for place in LOSSES
     }
@@ -218,28 +241,53 @@ def table_of_losses(losses: dict, caption: str) -> Table:
     average = [np.mean([losses[place][name] for place in LOSSES]) for name in VARIANTS]
     paper = [np.mean([PAPER[place][name] for place in LOSSES]) for name in MODELS]
     rows.append(["average", *(f"{v:.3f}" for v in average), " / ".join(f"{v:.2f}" for v in paper)])
-    rows.append(["in bold", *(str(wins[name]) for name in MODELS), "", "", "4 / 2 / 2"])
+    others = [""] * (len(VARIANTS) - len(MODELS))
+    rows.append(["in bold", *(str(wins[name]) for name in MODELS), *others, "4 / 2 / 2"])
     columns = ["loss", *VARIANTS, "paper: " + " / ".join(MODELS)]
     return Table(f"Mean test loss over {n_splits} splits ± standard error", columns, rows, caption)
 
 
-def table_of_choices(losses: dict, alphas: dict) -> Table:
-    """Penalties chosen, and the tests of the AGM against the others."""
+def table_of_choices(losses: dict, choices: dict) -> Table:
+    """Penalties and decisions chosen, and the tests of the AGM against the others."""
     rows = []
     for place in LOSSES:
         agm = losses[place]["AGM"]
-        row = [shown(place), " / ".join(f"{alphas[place][name]:g}" for name in VARIANTS)]
+        found = [choices[place][name] for name in VARIANTS]
+        row = [shown(place), ", ".join(f"{alpha:g} {decision}" for alpha, decision in found[:3])]
+        row.append(" / ".join(f"{alpha:g}" for alpha, _ in found[3:]))
         for other in ("CRF", "SSVM"):
             p = wilcoxon_p(agm, losses[place][other])
             difference = float(np.mean(agm) - np.mean(losses[place][other]))
             row.append(bold(f"{difference:+.3f}, p = {p:.2g}", p < SIGNIFICANCE))
         rows.append(row)
-    columns = ["loss", "alpha: " + " / ".join(VARIANTS), "AGM − CRF", "AGM − SSVM"]
+    three, others = list(VARIANTS)[:3], list(VARIANTS)[3:]
+    columns = ["loss", ", ".join(three), "alpha: " + " / ".join(others), "AGM − CRF", "AGM − SSVM"]
     caption = "In bold: significant at 0.05 (Wilcoxon signed-rank test over splits, two-sided)."
-    return Table("Penalties chosen, and differences", columns, rows, caption)
+    return Table("Penalties and decisions chosen, and differences", columns, rows, caption)
 
 
-def verdict(losses: dict, alphas: dict) -> dict[str, Any]:
+def table_of_neighbours(tests: list[Result], choices: dict) -> Table:
+    """What the penalties next to those chosen would have given: how sharp the choice is."""
+    rows = []
+    for place in LOSSES:
+        row = [shown(place)]
+        for name in MODELS:
+            alpha, decision = choices[place][name]
+            chosen = np.array(losses_of(tests, place, name, (alpha, decision)))
+            for other in neighbours(alpha):
+                beside = losses_of(tests, place, name, (other, decision))
+                difference, error = mean_and_error(np.array(beside) - chosen)
+                row.append(f"{difference:+.3f} ± {error:.3f}")
+        rows.append(row)
+    columns = ["loss"] + [f"{name}, {side}" for name in MODELS for side in ("stronger", "weaker")]
+    caption = (
+        "Difference of test loss to the penalty chosen ± standard error over splits. Looked at "
+        "after all choices were made, to know how much of a difference between models they explain."
+    )
+    return Table("The penalties half a decade beside those chosen", columns, rows, caption)
+
+
+def verdict(losses: dict, choices: dict) -> dict[str, Any]:
     """How the AGM compares with the two others, and whether the search was wide enough."""
     worse, better, clearly_better = [], [], []
     for place in LOSSES:
@@ -258,8 +306,8 @@ def verdict(losses: dict, alphas: dict) -> dict[str, Any]:
         "AGM_significantly_better_than_both": clearly_better,
         "chose_the_strongest_penalty": [
             f"{shown(place)}: {variant}"
-            for place, chosen in alphas.items()
-            for variant, alpha in chosen.items()
+            for place, chosen in choices.items()
+            for variant, (alpha, _) in chosen.items()
             if alpha == STRONGEST
         ],
     }
@@ -300,14 +348,21 @@ def run_choice(experiment: Experiment) -> list[Result]:
     return experiment.run(validated, keys, "choosing alpha on split 1")
 
 
-def run_tests(experiment: Experiment, alphas: dict) -> list[Result]:
-    """Fit with the penalties chosen, on all splits."""
+def run_tests(experiment: Experiment, choices: dict) -> list[Result]:
+    """Fit with the penalties chosen, on all splits; with --neighbours also with those beside."""
     args = experiment.args
     wanted = {
         (alpha, loss, weights, VARIANTS[variant][0])
-        for (loss, weights), chosen in alphas.items()
-        for variant, alpha in chosen.items()
+        for (loss, weights), chosen in choices.items()
+        for variant, (alpha, _) in chosen.items()
     }
+    if args.neighbours:
+        wanted |= {
+            (alpha, loss, weights, name)
+            for (loss, weights), chosen in choices.items()
+            for name in MODELS
+            for alpha in neighbours(chosen[name][0])
+        }
     keys = [
         {"task": "test", "split": split, "model": name, "alpha": alpha}
         | {"loss": loss, "weights": weights, "limit": args.limit}
@@ -324,17 +379,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--selection", choices=("cv", "holdout"), default="cv", help="how alpha is chosen"
     )
     parser.add_argument("--alpha", type=float, help="one penalty for all models: a quick look")
+    parser.add_argument(
+        "--neighbours", action="store_true", help="test also half a decade beside the choices"
+    )
     args = parser.parse_args(arguments)
-    search = {"folds": N_FOLDS, "strongest": STRONGEST, "patience": PATIENCE}
+    search = {"folds": [N_FOLDS, N_REPEATS], "strongest": STRONGEST, "patience": PATIENCE}
     experiment = Experiment(args, {"tol": TOL, "max_iter": MAX_ITER} | search)
 
     validation = run_choice(experiment)
     if validation:
-        alphas = chosen_alphas(validation)
+        choices = choices_of(validation)
     else:
-        alphas = {place: dict.fromkeys(VARIANTS, args.alpha) for place in LOSSES}
-    tests = run_tests(experiment, alphas)
-    losses = test_losses(tests, alphas)
+        first = {name: (args.alpha, decisions[0]) for name, (_, decisions) in VARIANTS.items()}
+        choices = dict.fromkeys(LOSSES, first)
+    tests = run_tests(experiment, choices)
+    losses = test_losses(tests, choices)
     draw(losses, experiment.figure_file)
 
     tried = [fit | {"model": r["model"]} for r in validation for fit in r["path"]]
@@ -342,12 +401,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "In bold: the best of AGM, CRF and SSVM and what is not significantly worse. "
         f"Certified, final fits: {worst_gaps(tests)}. Choice of alpha: {worst_gaps(tried)}."
     )
-    found = verdict(losses, alphas)
+    found = verdict(losses, choices)
+    tables = [table_of_losses(losses, caption), table_of_choices(losses, choices)]
+    if args.neighbours:
+        tables.append(table_of_neighbours(tests, choices))
     experiment.report(
-        [table_of_losses(losses, caption), table_of_choices(losses, alphas)],
+        tables,
         {
             "verdict": found,
-            "alphas": {shown(place): chosen for place, chosen in alphas.items()},
+            "choices": {shown(place): chosen for place, chosen in choices.items()},
             "test_losses": {shown(place): values for place, values in losses.items()},
             "validation": validation,
             "tests": tests,

@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from emotion import data as emotion_data
+from emotion import node_weights
 from protocol import (
+    KINDS,
     Experiment,
     Key,
     Result,
@@ -30,13 +33,11 @@ from protocol import (
     options,
     worst_gaps,
 )
-from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import Dataset, emotion_splits, load_emotion, load_ocr
+from robustruct.datasets import Dataset, emotion_splits, load_ocr
 from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss
 from tables import LOOK, MODELS, Table, bold, new_figure, save
 
-KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
 TOL = {"AGM": 0.01, "CRF": 1e-4, "SSVM": 0.01}
 MAX_ITER = 3000
 N_CV = 3
@@ -99,7 +100,7 @@ SOURCES = {
 @functools.cache
 def data(name: str) -> Dataset:
     """All samples, loaded once in each process."""
-    return load_emotion() if name == "emotion" else load_ocr()
+    return emotion_data() if name == "emotion" else load_ocr()
 
 
 def split(name: str, fold: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +142,7 @@ def new_model(key: Key, **options: Any) -> Any:
 def fit_and_test(model: Any, key: Key, train: Dataset, test: Dataset) -> Result:
     """One fit: its certificate and its test loss."""
     equal = SOURCES[key["data"]].equal_samples
-    weight = [np.full(len(y), 1 / len(y)) for y in train.y] if equal else None
+    weight = node_weights(train.y, "equal") if equal else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report counts them
         model.fit(train.X, train.y, node_weight=weight)

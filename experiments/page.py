@@ -1,8 +1,9 @@
 """Put what the experiments found into the documentation: tables, figures and circumstances.
 
-In docs/evidence.md, what stands between ``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced
-by the tables of results/NAME.json, and results/NAME.svg is copied to docs/figures. Blocks without a
-results file stay as they are. Nothing between the marks is written by hand.
+In docs/evidence.md and docs/evidence-trees.md, what stands between ``<!-- results: NAME -->`` and
+``<!-- end -->`` is replaced by the tables of results/NAME.json, and results/NAME.svg is copied to
+docs/figures. Blocks without a results file stay as they are. Nothing between the marks is written
+by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 from protocol import ROOT
 
-PAGE = ROOT / "docs" / "evidence.md"
+DOCS = ROOT / "docs"
+PAGES = (DOCS / "evidence.md", DOCS / "evidence-trees.md")
 BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -29,7 +31,7 @@ def rendered(report: dict[str, Any], figure: Path | None) -> str:
         f"{about['seconds'] / 60:.1f} min with {about['jobs']} processes, "
         f"{about['cpu_seconds'] / 60:.1f} min of processor time; {about['machine']}; {versions}."
     )
-    image = [f"![{report['experiment']}]({figure.relative_to(PAGE.parent)})"] if figure else []
+    image = [f"![{report['experiment']}]({figure.relative_to(DOCS)})"] if figure else []
     return "\n\n".join([*(table.strip() for table in report["tables"]), *image, circumstances])
 
 
@@ -41,7 +43,7 @@ def filled(page: str, results: Path) -> str:
         file = results / f"{name}.json"
         if not file.exists():
             return match.group()
-        drawn, figure = file.with_suffix(".svg"), PAGE.parent / "figures" / f"{name}.svg"
+        drawn, figure = file.with_suffix(".svg"), DOCS / "figures" / f"{name}.svg"
         if drawn.exists():
             figure.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(drawn, figure)
@@ -57,7 +59,9 @@ def main() -> None:
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="where results are")
     args = parser.parse_args()
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), args.results), encoding="utf-8")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(filled(text, args.results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -35,11 +35,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from scipy.stats import wilcoxon
 
 import robustruct
+from robustruct import AGM, CRF, SSVM
 from tables import Table
 
 Key = dict[str, Any]
 Result = dict[str, Any]
 
+KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
 SIGNIFICANCE = 0.05
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")

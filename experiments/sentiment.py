@@ -29,11 +29,13 @@ from protocol import Experiment, Key, Result, options
 from robustruct import Graph
 from robustruct.datasets import Dataset, load_sst
 from robustruct.losses import Absolute, Squared
-from tables import MODELS, Table, bold
+from tables import Table, bold
 from tuning import (
     MAX_ITER,
+    METHODS,
     TOL,
     Samples,
+    answers_of,
     convergence,
     decoded,
     difference,
@@ -132,23 +134,20 @@ def report(
     rows, lines, fits = [], [], []
     for features in sets:
         for cost, matrix in COSTS.items():
-            found = {
-                result["model"]: result["by_cost"][cost] | {"model": result["model"]}
-                for result in results
-                if result["features"] == features and cost in result["by_cost"]
-            }
+            same = [result for result in results if result["features"] == features]
+            found = {method: fit for method, (fit,) in answers_of(same, cost).items()}
             fits += found.values()
-            paid = {m: tree_costs(found[m]["predicted"], matrix, test) for m in MODELS}
-            right = {m: accuracies(found[m]["predicted"], test) for m in MODELS}
+            paid = {m: tree_costs(found[m]["predicted"], matrix, test) for m in METHODS}
+            right = {m: accuracies(found[m]["predicted"], test) for m in METHODS}
             for where in WHERE:
-                costs = {m: paid[m][where] for m in MODELS}
+                costs = {m: paid[m][where] for m in METHODS}
                 good = not_worse(costs)
                 rows.append(
                     [
                         f"{features}, {cost}, {where}",
-                        *(bold(f"{costs[m].mean():.4f}", m in good) for m in MODELS),
+                        *(bold(f"{costs[m].mean():.4f}", m in good) for m in METHODS),
                         *(shown_difference(costs, "AGM", other) for other in ("CRF", "SSVM")),
-                        *(f"{100 * right[m][where]:.1f}" for m in MODELS),
+                        *(f"{100 * right[m][where]:.1f}" for m in METHODS),
                     ]
                 )
                 lines.append(
@@ -156,19 +155,19 @@ def report(
                         "features": features,
                         "cost": cost,
                         "where": where,
-                        "mean_cost": {m: float(costs[m].mean()) for m in MODELS},
-                        "accuracy": {m: right[m][where] for m in MODELS},
+                        "mean_cost": {m: float(costs[m].mean()) for m in METHODS},
+                        "accuracy": {m: right[m][where] for m in METHODS},
                         "difference": {
                             other: difference(costs, "AGM", other) for other in ("CRF", "SSVM")
                         },
                         "not_worse": sorted(good),
-                        "alpha": {m: found[m]["alpha"] for m in MODELS},
-                        "gap": {m: found[m]["gap"] for m in MODELS},
-                        "dev": {m: found[m]["dev"] for m in MODELS},
+                        "alpha": {m: found[m]["alpha"] for m in METHODS},
+                        "gap": {m: found[m]["gap"] for m in METHODS},
+                        "dev": {m: found[m]["dev"] for m in METHODS},
                     }
                 )
-    columns = ["features, cost, where", *MODELS, "AGM - CRF", "AGM - SSVM"]
-    columns += [f"{m} right, %" for m in MODELS]
+    columns = ["features, cost, where", *METHODS, "AGM - CRF", "AGM - SSVM"]
+    columns += [f"{m} right, %" for m in METHODS]
     caption = (
         "Mean cost, relative differences with 95 % intervals, and share of right labels. Bold: the "
         f"least cost, or not significantly more. {convergence(fits)}"

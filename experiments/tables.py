@@ -18,6 +18,7 @@ LOOK: dict[str, dict[str, Any]] = {
     "AGM": {"color": "#0b6e99", "marker": "o"},
     "CRF": {"color": "#d1721f", "marker": "s"},
     "SSVM": {"color": "#7a5195", "marker": "^"},
+    "AGM predictor": {"color": "#2a9d8f", "marker": "D"},
 }
 
 

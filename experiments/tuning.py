@@ -2,7 +2,8 @@
 
 Alpha runs over half-decades, from a strong penalty to a weak one, each fit starting from the one
 before: ``GRID`` of them at first, continued for as long as the best lies at an end. AGM and SSVM
-are trained for one cost and predict the best-scoring labelling. A CRF is trained once and makes the
+are trained for one cost and predict the best-scoring labelling; from the same fits, with an alpha
+of its own, the AGM also decides by its predictor's strategy. A CRF is trained once and makes the
 Bayes decision for each cost, with an alpha of its own for each.
 
 Labels are the digits 0..9, so that the predictions for all nodes are a string.
@@ -19,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from protocol import Result, bootstrap_interval, certificate, worst_gaps
-from robustruct import AGM, CRF, SSVM, Graph
+from protocol import KINDS, Result, bootstrap_interval, certificate, worst_gaps
+from robustruct import CRF, Graph
 from robustruct.inference import bayes_decision
 from robustruct.losses import CostMatrix
 from tables import MODELS
@@ -29,6 +30,8 @@ TOL = {"AGM": 0.02, "SSVM": 0.02, "CRF": 2e-3}
 MAX_ITER = {"AGM": 400, "SSVM": 400, "CRF": 500}
 GRID, LONGEST_GRID = 3, 9
 N_BOOTSTRAP = 2000
+PREDICTOR, BY_PREDICTOR = "AGM predictor", ", predictor"
+METHODS = (*MODELS, PREDICTOR)
 
 Samples = tuple[list[Graph], list[np.ndarray]]
 Costs = Mapping[str, np.ndarray]
@@ -36,7 +39,8 @@ Costs = Mapping[str, np.ndarray]
 
 
 def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) -> Result:
-    """For each cost: alpha, certificate, development costs, and labels of the test nodes."""
+    """For each question: alpha, certificate, development costs, and labels of the test nodes."""
+    asked = questions(name, costs)
     X_dev, truth = dev[0], np.concatenate(dev[1])
     model = new_model(name, next(iter(costs.values())))
     fitted: dict[int, Any] = {}
@@ -47,38 +51,64 @@ def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) 
             warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the report
             model.fit(*train)
         fitted[step] = copy.copy(model)
-        found = decisions(model, X_dev, costs)
-        return {cost: float(costs[cost][found[cost], truth].mean()) for cost in costs}
+        found = decisions(model, X_dev, asked)
+        return {name: float(cost[found[name], truth].mean()) for name, cost in asked.items()}
 
     tried = search(evaluate, first_step(name, len(train[0]), max(c.max() for c in costs.values())))
-    by_cost = {}
-    for cost in costs:
-        best = chosen(tried, cost)
-        labels = decisions(fitted[best], test[0], {cost: costs[cost]})[cost]
-        by_cost[cost] = certificate(fitted[best]) | {
-            "dev": {f"{half_decade(step):.3g}": tried[step][cost] for step in sorted(tried)},
+    answers = {}
+    for wanted, cost in asked.items():
+        best = chosen(tried, wanted)
+        labels = decisions(fitted[best], test[0], {wanted: cost})[wanted]
+        answers[wanted] = certificate(fitted[best]) | {
+            "dev": {f"{half_decade(step):.3g}": tried[step][wanted] for step in sorted(tried)},
             "at_end": best in (min(tried), max(tried)),
             "predicted": "".join(map(str, labels.tolist())),
         }
-    return {"by_cost": by_cost}
+    return {"answers": answers}
+
+
+def questions(name: str, costs: Costs) -> Costs:
+    """What a model of the named kind is asked: each cost, of an AGM also by its predictor."""
+    if name != "AGM":
+        return costs
+    return dict(costs) | {question(PREDICTOR, cost): costs[cost] for cost in costs}
+
+
+def question(method: str, cost: str) -> str:
+    """The name of a method's answer for a cost, among those of its model."""
+    return cost + BY_PREDICTOR if method == PREDICTOR else cost
+
+
+def answers_of(results: Sequence[Result], cost: str) -> dict[str, list[Result]]:
+    """By method, all answers of the results for a cost; each knows the method as its model."""
+    return {
+        method: [
+            result["answers"][question(method, cost)] | {"model": method}
+            for result in results
+            if result["model"] == method.split()[0] and cost in result["answers"]
+        ]
+        for method in METHODS
+    }
 
 
 def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
     """A model of the named kind, to be fitted along a path of alphas."""
-    kind = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}[name]
     given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
-    return kind(CostMatrix(cost, np.arange(len(cost))), random_state=0, n_jobs=1, **given)
+    return KINDS[name](CostMatrix(cost, np.arange(len(cost))), random_state=0, n_jobs=1, **given)
 
 
-def decisions(model: Any, X: list[Graph], costs: Costs) -> dict[str, np.ndarray]:
-    """Labels of all nodes under each cost."""
+def decisions(model: Any, X: list[Graph], asked: Costs) -> dict[str, np.ndarray]:
+    """Labels of all nodes in answer to each question."""
     if not isinstance(model, CRF):
-        (cost,) = costs
-        return {cost: np.concatenate(model.predict(X))}
+        found = {}
+        for name in asked:
+            decision = "predictor" if name.endswith(BY_PREDICTOR) else "map"
+            found[name] = np.concatenate(model.set_params(decision=decision).predict(X))
+        return found
     known = model.classes_
     p = np.concatenate(model.predict_proba(X))
     return {
-        name: known[bayes_decision(p, cost[np.ix_(known, known)])] for name, cost in costs.items()
+        name: known[bayes_decision(p, cost[np.ix_(known, known)])] for name, cost in asked.items()
     }
 
 
@@ -148,8 +178,8 @@ def shown_difference(costs: PerSample, first: str, second: str) -> str:
 
 def not_worse(costs: PerSample) -> set[str]:
     """The method of least mean cost, and those whose difference to it may be 0."""
-    best = min(MODELS, key=lambda model: float(np.mean(costs[model])))
-    return {model for model in MODELS if model == best or difference(costs, model, best)[1] <= 0}
+    best = min(costs, key=lambda method: float(np.mean(costs[method])))
+    return {method for method in costs if method == best or difference(costs, method, best)[1] <= 0}
 
 
 def convergence(fits: Sequence[Result]) -> str:

@@ -75,6 +75,38 @@ def test_predictor_labels_are_those_of_the_model_when_weights_are_equal(data_hom
     assert np.mean(np.concatenate(ours) == np.concatenate(model.predict(part.X))) > 0.99
 
 
+def test_penalty_and_decision_of_least_validation_loss_are_chosen():
+    def path(model):
+        losses = {"AGM": [(3, 5), (2, 4), (2, 1)], "CRF": [(1, 2), (1, 0), (3, 3)]}
+        return [
+            {"alpha": alpha, "losses": dict(zip(emotion.DECISIONS[model], values, strict=True))}
+            for alpha, values in zip((10, 3, 1), losses.get(model, [(1,), (0,), (2,)]), strict=True)
+        ]
+
+    validation = [
+        {"loss": loss, "weights": weights, "model": model, "path": path(model)}
+        for loss, weights in emotion.LOSSES
+        for model in emotion.DECISIONS
+    ]
+    for chosen in emotion.choices_of(validation).values():
+        assert chosen == {
+            "AGM": (1, "predictor"),
+            "CRF": (3, "map"),
+            "SSVM": (3, "map"),
+            "AGM MAP": (3, "map"),  # the stronger of two that are equally good
+            "AGM predictor": (1, "predictor"),
+            "CRF Bayes": (10, "bayes"),
+            "CRF MAP": (3, "map"),
+        }
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beside"), [(3, (10, 1)), (0.1, (0.3, 0.03)), (300, (1000, 100))]
+)
+def test_neighbours_are_half_a_decade_away(alpha, beside):
+    assert emotion.neighbours(alpha) == beside
+
+
 def test_the_search_ends_two_decades_after_the_best(data_home):
     key = {"task": "choose", "selection": "holdout", "limit": 30, "model": "CRF"}
     path = emotion.validated(key | {"loss": "hamming", "weights": "equal"})["path"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tuning
-from robustruct import CRF
+from robustruct import AGM, CRF
 from robustruct.datasets import make_trees
 from robustruct.losses import CostMatrix
 
@@ -45,6 +45,35 @@ class TestDecisions:
             other = CRF(CostMatrix(cost), alpha=0.1, tol=tuning.TOL["CRF"]).fit(data.X, data.y)
             assert (found[name] == np.concatenate(other.predict(data.X))).all()
         assert (found["a"] != found["b"]).any()
+
+    def test_an_agm_answers_by_map_and_by_its_predictor(self):
+        data = make_trees(n_samples=20, n_labels=3, seed=0)
+        cost = np.array([[0.0, 9.0, 9.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+        asked = tuning.questions("AGM", {"a": cost})
+        assert list(asked) == ["a", tuning.question(tuning.PREDICTOR, "a")]
+        model = tuning.new_model("AGM", cost, alpha=0.1).fit(data.X, data.y)
+        found = tuning.decisions(model, data.X, asked)
+        for (name, matrix), decision in zip(asked.items(), ("map", "predictor"), strict=True):
+            assert matrix is cost
+            other = AGM(CostMatrix(cost), alpha=0.1, tol=tuning.TOL["AGM"], decision=decision)
+            other.set_params(random_state=0).fit(data.X, data.y)
+            assert (found[name] == np.concatenate(other.predict(data.X))).all()
+        first, second = found.values()
+        assert (first != second).any()
+
+    def test_answers_are_sorted_by_method(self):
+        by_predictor = tuning.question(tuning.PREDICTOR, "a")
+        results = [
+            {"model": "AGM", "answers": {"a": {"gap": 1}, by_predictor: {"gap": 2}}},
+            {"model": "AGM", "answers": {"b": {"gap": 9}}},
+            {"model": "CRF", "answers": {"a": {"gap": 3}, "b": {"gap": 9}}},
+            {"model": "SSVM", "answers": {"a": {"gap": 4}}},
+            {"model": "SSVM", "answers": {"a": {"gap": 5}}},
+        ]
+        found = tuning.answers_of(results, "a")
+        gaps = {method: [answer["gap"] for answer in found[method]] for method in found}
+        assert gaps == {"AGM": [1], "CRF": [3], "SSVM": [4, 5], "AGM predictor": [2]}
+        assert {answer["model"] for answer in found["AGM predictor"]} == {"AGM predictor"}
 
     def test_predictions_are_digits(self):
         assert tuning.decoded("0185").tolist() == [0, 1, 8, 5]

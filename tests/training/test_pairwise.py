@@ -15,6 +15,7 @@ from robustruct.training import dual_blocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.site import Site
+from robustruct.training.tuning import DENSE, SPARSE, Density
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 
@@ -216,3 +217,35 @@ def test_turning_an_ordinal_scale_round_turns_the_weights_round():
     both = reach + turned_reach
     np.testing.assert_allclose(turned, nodes[:, ::-1], atol=both)
     np.testing.assert_allclose(turned_edges, edges[:, ::-1, ::-1], atol=both)
+
+
+def attribute_chains(overlap: int) -> tuple[list, list]:
+    """Chains whose neighbours have ``overlap`` of ten attributes in common, no bias counted."""
+    rng = np.random.default_rng(0)
+    X = [
+        [[f"{s}:{i * (10 - overlap) + j}" for j in range(10)] for i in range(4)] for s in range(30)
+    ]
+    return X, [rng.integers(0, 3, 4) for _ in X]
+
+
+@pytest.mark.parametrize("overlap", [0, 2, 7, 10])
+def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
+    _, problem = AGM()._assembled(*attribute_chains(overlap), None, None)
+    density, with_bias = Density.of(problem), (overlap + 1) / 11
+    assert density.common / density.sizes == pytest.approx(with_bias)
+    assert density.tuning() is (DENSE if with_bias > 0.5 else SPARSE)
+
+
+def test_densities_of_shards_add_up():
+    X, y = attribute_chains(7)
+    whole = Density.of(AGM()._assembled(X, y, None, None)[1])
+    space = AGM().fit(X, y)._space
+    parts = [
+        AGM()._assembled(some, labels, None, None)[1]
+        for some, labels in ((X[:10], y[:10]), (X[10:], y[10:]))
+    ]
+    total = Density.of_all(map(Density.of, parts))
+    assert (total.n_samples, total.entries) == (whole.n_samples, whole.entries)
+    assert total.common == pytest.approx(whole.common)
+    assert total.sizes == pytest.approx(whole.sizes)
+    assert whole.n_features == space.n_node_features
