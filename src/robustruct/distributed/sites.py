@@ -353,12 +353,10 @@ class DaskSites:
         started = time.monotonic()
         arguments = orders, self.damping
         tasks = {address: self._ask(held.take_round, address, *arguments) for address in working}
-        answers = self._most_answers({**tasks, **self.late}, started)
-        self.late = {
-            address: task
-            for address, task in {**tasks, **self.late}.items()
-            if address not in answers
-        }
+        asked = {**tasks, **self.late}
+        answers = self._most_answers(tasks or self.late, started)
+        answers |= self._answers({one: asked[one] for one in self.late if one not in answers}, 0.0)
+        self.late = {address: task for address, task in asked.items() if address not in answers}
         steps: list[Steps] = []
         for address in sorted(answers):
             answer = answers[address]
