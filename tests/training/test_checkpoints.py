@@ -318,10 +318,10 @@ def test_a_finer_tolerance_or_more_passes_go_on(Model, tmp_path):
     X, y = chains()
     model = Model(alpha=1e-2, tol=0.5, random_state=0, checkpoint=tmp_path, resume=True).fit(X, y)
     first, records = model.n_iter_, len(model.history_)
-    for change in ({"tol": 0.05}, {"tol": 1e-9, "max_iter": 20}, {"max_iter": 30}):
+    for change in ({"tol": 0.05}, {"tol": 1e-9, "max_iter": 25}, {"max_iter": 32}):
         model.set_params(**change).fit(X, y)
         assert model.duality_gap_ <= model.tol or model.n_iter_ == model.max_iter
-    assert model.n_iter_ == 30 > first
+    assert model.n_iter_ == 32 > first
     assert len(model.history_) > records
     passes = [record.n_iter for record in model.history_]
     assert passes == sorted(set(passes))

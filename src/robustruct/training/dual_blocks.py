@@ -49,9 +49,8 @@ class DualBlocks:
             self.q = Atoms(batch, problem.labels, k)
         else:
             self.q = Blocks.at(batch, problem.labels, k)
-        self.p0 = problem.truth.copy()
-        if not problem.truth_is_predictor:
-            self.p0[:] = 1.0 / k
+        uniform = np.full((batch.n_nodes, k), 1.0 / k)
+        self.p0 = problem.truth if problem.truth_is_predictor else uniform
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
 
@@ -206,7 +205,9 @@ class DualBlocks:
         slots = np.flatnonzero(batch.parent >= 0)
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
-        return adjoint(design, share[:, None] * (problem.truth - q.r), sums, problem.n_jobs)
+        nodes = q.r * -share[:, None]
+        nodes[np.arange(batch.n_nodes), truth] += share
+        return adjoint(design, nodes, sums, problem.n_jobs)
 
     # ------------------------------------------------------------------------------- keeping them
 

@@ -132,7 +132,9 @@ class Progress:
     def report(self, n_iter: int, theta: np.ndarray, primal: float, dual: float) -> bool:
         """Take note of a certificate; True when training should stop."""
         if primal < self.primal:
-            self.primal, self.theta = primal, theta.copy()
+            if np.isinf(self.primal):  # what is there may be an earlier model's
+                self.theta = np.empty_like(theta)
+            self.primal, self.theta[:] = primal, theta
         self.dual = max(self.dual, dual)
         elapsed = time.perf_counter() - self.started
         record = Record(n_iter, elapsed, primal, dual, self.gap)

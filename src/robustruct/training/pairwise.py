@@ -104,7 +104,9 @@ class PairwiseAscent:
 
     def follow(self, moments: np.ndarray) -> None:
         """θ from G(q) and the centre."""
-        self.theta[:] = (moments + self.kappa * self.centre) / (self.alpha + self.kappa)
+        np.multiply(self.centre, self.kappa, out=self.theta)
+        self.theta += moments
+        self.theta /= self.alpha + self.kappa
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the passes to come depend on; `restore` takes it back."""
@@ -149,7 +151,7 @@ class PairwiseAscent:
             moments = self.sites.moments()
             self.follow(moments)
             regret, gain = self.sites.bounds(self.theta)
-        return regret + self._penalty(self.theta), gain - self._penalty(moments / self.alpha)
+        return regret + self._penalty(self.theta), gain - self._penalty(moments) / self.alpha**2
 
     def _penalty(self, theta: np.ndarray) -> float:
         return 0.5 * self.alpha * float(theta @ theta)

@@ -142,9 +142,9 @@ class Problem:
         plain = scores(self.design, theta, self.n_labels, self.n_jobs)
         return self.constraints.apply(plain, self.design)
 
-    @cached_property
+    @property
     def truth(self) -> np.ndarray:
-        """(N, k) indicators of the labels."""
+        """(N, k) indicators of the labels; as large as scores, so nobody should keep them."""
         indicators = np.zeros((len(self.labels), self.n_labels))
         indicators[np.arange(len(self.labels)), self.labels] = 1.0
         return indicators

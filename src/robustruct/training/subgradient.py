@@ -39,7 +39,7 @@ class Subgradient:
         self.n_passes, self.n_steps, self.next_check = 0, 0, 1
         self.squares = np.zeros_like(self.theta)
         self.mean_theta = self.theta.copy()
-        self.r = problem.truth.copy()
+        self.r = problem.truth
         self.moments = np.zeros_like(self.theta)
 
     def play(self, part: Scores, nodes: np.ndarray | slice) -> Play:
