@@ -60,6 +60,15 @@ def fit_progress(
         yield tick
 
 
+@contextmanager
+def shards_progress(
+    model: str, wanted: bool | int, n_shards: int
+) -> Iterator[Callable[[str], None]]:
+    """Yields what to call with the name of each thing that is done with all shards."""
+    with progress(f"{model} on {n_shards} shards", bool(wanted)) as show:
+        yield lambda work: show(work, None)
+
+
 def _lines(title: str) -> Show:
     shown: float | None = None
 

@@ -16,7 +16,6 @@ from commands import COMMAND, TEST, TRAIN, golden, run
 
 import robustruct
 from robustruct import AGM, CRF
-from robustruct.cli.app import main
 from robustruct.formats.corpus import read_corpus
 from robustruct.losses import CostMatrix
 
@@ -33,21 +32,6 @@ def folder(tmp_path_factory) -> Path:
     (folder / "train.out").write_text(done.stdout)
     (folder / "train.err").write_text(done.stderr)
     return folder
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch, capsys):
-    """Runs the command in this process: (exit code, stdout, stderr); starting one takes long."""
-
-    def invoke(*arguments: object, cwd: Path = tmp_path) -> tuple[int, str, str]:
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr("sys.argv", ["robustruct", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        captured = capsys.readouterr()
-        return exit_.value.code, captured.out, captured.err
-
-    return invoke
 
 
 def last_column(text: str) -> list[list[str]]:

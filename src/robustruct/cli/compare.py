@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli import errors
-from robustruct.cli.loss import chosen_loss
 from robustruct.cli.options import (
     ColumnsOption,
     CostOption,
@@ -150,7 +149,7 @@ def compare(
     test : str, optional
         Labelled file to test on.
     loss, costs, order
-        As for `chosen_loss`; by default "absolute" for the digits and "hamming" for files.
+        As for `ChosenLoss`; by default "absolute" for the digits and "hamming" for files.
     by_position : bool
         Node weights grow with the position.
     folds : int, optional
@@ -246,12 +245,13 @@ def _compared(
     report: str | None,
     **options: Any,
 ) -> dict[str, Any]:
+    from robustruct.cli.loss import ChosenLoss
     from robustruct.comparison import compare as compare_models
     from robustruct.losses import sorted_labels
 
     name, costs, order, encoding = loss
     classes = sorted_labels([*samples.y, *([] if others is None else others.y)])
-    chosen = chosen_loss(name, costs, order, classes, encoding)
+    chosen = ChosenLoss(name, costs, order, encoding).of(classes)
     with errors.blamed_on_input() if data else nullcontext():
         comparison = compare_models(
             samples,

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, RobustructError
+from robustruct.errors import (
+    EngineError,
+    FileFormatError,
+    InvalidInputError,
+    MissingDataError,
+    RobustructError,
+)
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 
 HELP = (
-    "Exit codes: 0 done; 1 failed while running, such as a full disk; 2 wrong usage; 3 an input "
-    "file is missing, damaged or does not fit; 130 interrupted."
+    "Exit codes: 0 done; 1 failed while running, such as a full disk or a cluster that does not "
+    "answer; 2 wrong usage; 3 an input file is missing, damaged or does not fit; 130 interrupted."
 )
 
 
@@ -21,6 +27,8 @@ class BadInputError(RobustructError):
 
 def exit_code(error: RobustructError) -> int:
     """The exit code that an error of the library leads to."""
+    if isinstance(error, EngineError):
+        return FAILED
     bad_input = isinstance(error, BadInputError | FileFormatError | MissingDataError)
     return BAD_INPUT if bad_input else USAGE
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robustruct.cli.loss import chosen_loss, loss_name
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     CostOption,
@@ -82,7 +81,7 @@ def evaluate(
     model, data : str
         Files.
     loss, costs, order
-        As for `chosen_loss`; by default the loss that the model was trained for.
+        As for `ChosenLoss`; by default the loss that the model was trained for.
     encoding : str
     jobs : int
     progress_wanted : bool
@@ -94,12 +93,14 @@ def evaluate(
     """
     import numpy as np
 
+    from robustruct.cli.loss import ChosenLoss, loss_name
     from robustruct.losses import as_loss
 
     estimator = load_model(model)
     estimator.set_params(n_jobs=jobs)
+    options = ChosenLoss(loss or as_loss(estimator.loss), costs, order, encoding)
     counted = _tally(estimator, data, encoding, progress_wanted)
-    chosen = chosen_loss(loss or as_loss(estimator.loss), costs, order, counted.labels, encoding)
+    chosen = options.of(counted.labels)
     found = counted.evaluated(chosen)
     spans = None
     if found.spans is not None:

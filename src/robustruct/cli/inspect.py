@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli.errors import BadInputError
-from robustruct.cli.loss import loss_name
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
 from robustruct.cli.tables import number, table
@@ -79,6 +78,7 @@ def inspect(
     dict
         Ready for JSON. Costs are [true, predicted] in the order of ``labels``.
     """
+    from robustruct.cli.loss import loss_name
     from robustruct.losses import as_loss
 
     known = {str(label): label for label in model.classes_.tolist()}

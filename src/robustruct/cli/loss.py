@@ -1,27 +1,25 @@
-"""The loss that ``--loss``, ``--cost`` and ``--order`` describe, for the labels of the data."""
+"""The loss that ``--loss``, ``--cost`` and ``--order`` describe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from robustruct.losses import Loss
+from robustruct.errors import InvalidInputError
+from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
+from robustruct.losses import CostMatrix, Loss, as_labels, as_loss
 
 ORDINAL = ("absolute", "squared")
 NAMES = ("hamming", *ORDINAL)
 
 
-def chosen_loss(
-    loss: str | Loss,
-    costs: Sequence[str],
-    order: Sequence[str] | None,
-    classes: np.ndarray,
-    encoding: str = "utf-8",
-) -> Loss:
+class ChosenLoss(Loss):
     """A loss by name or from a CSV file, with single costs changed.
+
+    It names labels, which are known only when the data are read; what can be wrong without them is
+    refused at once.
 
     Parameters
     ----------
@@ -31,54 +29,64 @@ def chosen_loss(
         Changes such as "A>B=5".
     order : sequence of str, optional
         Labels from the lowest to the highest.
-    classes : ndarray
-        The sorted labels of the data.
     encoding : str
         Of the CSV file.
     """
-    from robustruct.errors import InvalidInputError
-    from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
-    from robustruct.losses import CostMatrix, as_loss
 
-    changes = [CostChange.parse(text) for text in costs]
-    if order is not None and loss not in ORDINAL:
-        raise InvalidInputError("--order goes with --loss absolute or --loss squared.")
-    base: Loss
-    if not isinstance(loss, str):
-        base = loss
-    elif loss not in NAMES:
-        if "." not in loss and "/" not in loss:
+    def __init__(
+        self,
+        loss: str | Loss,
+        costs: Sequence[str] = (),
+        order: Sequence[str] | None = None,
+        encoding: str = "utf-8",
+    ) -> None:
+        self.loss, self.order = loss, order
+        self.changes = [CostChange.parse(text) for text in costs]
+        self.table: CostMatrix | None = None
+        if order is not None and loss not in ORDINAL:
+            raise InvalidInputError("--order goes with --loss absolute or --loss squared.")
+        if isinstance(loss, str) and loss not in NAMES:
+            if "." not in loss and "/" not in loss:
+                raise InvalidInputError(
+                    f"--loss {loss} is not known; use {', '.join(NAMES)} or a CSV file (FILE.csv)."
+                )
+            self.table = read_costs(loss, encoding)
+
+    def of(self, classes: np.ndarray) -> Loss:
+        """The loss for data with these labels; it may know others as well."""
+        base = self._unchanged(classes)
+        if not self.changes:
+            return base
+        if isinstance(base, CostMatrix) and base.labels is not None:
+            classes = base.labels  # a file may name labels that the data lack
+        return changed_costs(base.matrix(classes), classes, self.changes)
+
+    def _unchanged(self, classes: np.ndarray) -> Loss:
+        if not isinstance(self.loss, str):
+            return self.loss
+        if self.table is not None:
+            return named_costs(self.table, classes, self.loss)
+        if self.order is not None:
+            labels = _ordered(self.order, classes)
+            return CostMatrix(as_loss(self.loss).matrix(range(len(labels))), labels)
+        if self.loss in ORDINAL and classes.dtype.kind not in "iuf":
             raise InvalidInputError(
-                f"--loss {loss} is not known; use {', '.join(NAMES)} or a CSV file (FILE.csv)."
-            )
-        base = named_costs(read_costs(loss, encoding), classes, loss)
-    elif order is not None:
-        labels = _ordered(order, classes)
-        base = CostMatrix(as_loss(loss).matrix(range(len(labels))), labels)
-    else:
-        base = as_loss(loss)
-        if loss in ORDINAL and classes.dtype.kind not in "iuf":
-            raise InvalidInputError(
-                f"--loss {loss} needs labels that are numbers or have an order, but there are "
+                f"--loss {self.loss} needs labels that are numbers or have an order, but there are "
                 f"labels such as {classes[0]!s}; say --order LOWEST,...,HIGHEST."
             )
-    if not changes:
-        return base
-    if isinstance(base, CostMatrix) and base.labels is not None:
-        classes = base.labels  # a file may name labels that the data lack
-    return changed_costs(base.matrix(classes), classes, changes)
+        return as_loss(self.loss)
+
+    def matrix(self, classes: Any) -> np.ndarray:
+        labels = as_labels(classes)
+        return self.of(labels).matrix(labels)
 
 
 def loss_name(loss: Loss) -> str:
     """What people call a loss."""
-    from robustruct.losses import CostMatrix
-
     return "cost" if isinstance(loss, CostMatrix) else f"{type(loss).__name__} loss"
 
 
 def _ordered(order: Sequence[str], classes: np.ndarray) -> list[Any]:
-    from robustruct.errors import InvalidInputError
-
     known = {str(label): label for label in classes.tolist()}
     missing = [label for label in known if label not in order]
     if missing:

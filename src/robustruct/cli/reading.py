@@ -11,6 +11,7 @@ from robustruct.errors import InvalidInputError
 if TYPE_CHECKING:
     from robustruct.formats.corpus import Corpus
     from robustruct.formats.sample import Format
+    from robustruct.formats.shards import ShardedData
     from robustruct.formats.templates import Template
 
 
@@ -35,15 +36,15 @@ class Layout:
 
     def read(self, path: str, progress_wanted: bool, *, captions: bool = False) -> Corpus:
         """The samples of a file."""
-        options = {
-            "template": self._read_template(),
-            "label_column": self.label_column,
-            "columns": self.columns,
-            "weight_column": self.weight_column,
-            "separator": self.separator,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        return self._read(path, self.form, progress_wanted, captions=captions, **given)
+        return self._read(path, self.form, progress_wanted, captions=captions, **self._columns())
+
+    def shards(self, pattern: str, **options: Any) -> ShardedData:
+        """Files that match a pattern; ``options`` are those of `ShardedData`."""
+        from robustruct.formats.shards import ShardedData
+
+        return ShardedData.from_files(
+            pattern, form=self.form, encoding=self.encoding, **options, **self._columns()
+        )
 
     def read_alike(
         self, path: str, form: Format, progress_wanted: bool, *, captions: bool = False
@@ -66,6 +67,16 @@ class Layout:
                 watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
                 **options,
             )
+
+    def _columns(self) -> dict[str, Any]:
+        options = {
+            "template": self._read_template(),
+            "label_column": self.label_column,
+            "columns": self.columns,
+            "weight_column": self.weight_column,
+            "separator": self.separator,
+        }
+        return {name: value for name, value in options.items() if value is not None}
 
     def _read_template(self) -> Template | None:
         from robustruct.formats.templates import Template

@@ -1,4 +1,4 @@
-"""``robustruct train``: from a labelled file to a model file."""
+"""``robustruct train``: from labelled files to a model file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli import errors
-from robustruct.cli.loss import chosen_loss
 from robustruct.cli.options import (
     ColumnsOption,
     CostOption,
@@ -34,11 +33,23 @@ from robustruct.cli.options import (
 )
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
+from robustruct.cli.scale import (
+    CheckpointEveryOption,
+    CheckpointOption,
+    EngineName,
+    EngineOption,
+    HashedOption,
+    MinCountOption,
+    ResumeOption,
+    Scale,
+    SchedulerOption,
+    ShardsOption,
+)
 from robustruct.cli.tables import number, table
 from robustruct.errors import blamed_on_lines
 
 if TYPE_CHECKING:
-    from robustruct.formats.corpus import Corpus
+    from robustruct.cli.loss import ChosenLoss
     from robustruct.formats.sample import Format
     from robustruct.models.base import StructuredModel
 
@@ -70,10 +81,12 @@ class Scheme(StrEnum):
 
 
 def train_cli(
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin.")
-    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
+    data: Annotated[
+        list[str] | None,  # one, but who forgets the quotes of --shards gives more
+        typer.Argument(metavar="[DATA]", help="Labelled file, plain or .gz; - is stdin."),
+    ] = None,
+    shards: ShardsOption = None,
     model: Annotated[
         ModelName,
         typer.Option(help="agm and ssvm are trained for the costs, crf decides by them."),
@@ -120,12 +133,19 @@ def train_cli(
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = "utf-8",
+    min_count: MinCountOption = None,
+    hashed: HashedOption = None,
+    engine: EngineOption = EngineName.here,
+    scheduler: SchedulerOption = None,
+    checkpoint: CheckpointOption = None,
+    checkpoint_every: CheckpointEveryOption = None,
+    resume: ResumeOption = False,
     jobs: JobsOption = -1,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal models.")] = 0,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a model on a labelled file.
+    """Train a model on a labelled file, or on many.
 
     The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
     after each sentence, the label in the last column), CRFsuite's attributes, or graphs as JSON
@@ -133,15 +153,31 @@ def train_cli(
     and a file.
 
     Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
+
+    Data in several files, training on several machines, and training that may be stopped at any
+    time: robustruct train --shards 'part-*.gz' -o chunks.model --engine dask --scheduler
+    tcp://host:8786 --checkpoint kept
     """
+    scale = Scale(
+        shards=shards,
+        min_count=min_count,
+        hashed=hashed,
+        engine=engine.value,
+        scheduler=scheduler,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+    )
+    alphas = _alphas(alpha or ())
+    scale.check(data or (), alphas)
     result = train(
-        data,
+        data[0] if data else None,
         str(output),
         model=model.value,
         loss=loss or "hamming",
         costs=cost or (),
         order=listed(order),
-        alphas=_alphas(alpha or ()),
+        alphas=alphas,
         folds=folds,
         tol=tol,
         max_iter=max_iter,
@@ -157,6 +193,7 @@ def train_cli(
             separator=separator.value if separator else None,
             encoding=encoding,
         ),
+        scale=scale,
         jobs=jobs,
         seed=seed,
         progress_wanted=not quiet,
@@ -167,7 +204,7 @@ def train_cli(
 
 
 def train(
-    data: str,
+    data: str | None,
     output: str,
     *,
     model: str = "agm",
@@ -182,6 +219,7 @@ def train(
     decision: str | None = None,
     constraints: str | None = None,
     layout: Layout = Layout(),  # noqa: B008 (it cannot change)
+    scale: Scale = Scale(),  # noqa: B008
     jobs: int = -1,
     seed: int = 0,
     progress_wanted: bool = False,
@@ -190,11 +228,13 @@ def train(
 
     Parameters
     ----------
-    data, output : str
-        The labelled file and the model file.
+    data : str, optional
+        The labelled file; None if ``scale`` names shards.
+    output : str
+        The model file.
     model : "agm", "crf" or "ssvm"
     loss, costs, order
-        As for `chosen_loss`.
+        As for `ChosenLoss`.
     alphas : sequence of float, or "auto"
         None, one, or several to choose from.
     folds : int
@@ -206,6 +246,8 @@ def train(
     constraints : "BIO" or "BIOES", optional
     layout : Layout
         Of the labelled files.
+    scale : Scale
+        Shards, engine and checkpoints.
     jobs, seed : int
     progress_wanted : bool
 
@@ -214,7 +256,7 @@ def train(
     dict
         Ready for JSON.
     """
-    from robustruct.losses import sorted_labels
+    from robustruct.cli.loss import ChosenLoss
 
     check_writable(output)
     estimator = _untrained(
@@ -228,25 +270,34 @@ def train(
         n_jobs=jobs,
         random_state=seed,
         verbose=int(progress_wanted),
+        **scale.parameters,
     )
+    chosen = ChosenLoss(loss, costs, order, layout.encoding)
+    read = 0.0
     started = time.perf_counter()
-    corpus = layout.read(data, progress_wanted)
-    held_out = None if dev is None else layout.read_alike(dev, corpus.format, progress_wanted)
-    read = time.perf_counter()
-    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
-    estimator.set_params(loss=chosen_loss(loss, costs, order, labels, layout.encoding))
-    notes = _fit(estimator, corpus, held_out, data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        with scale.connected() as engine:
+            estimator.set_params(engine=engine)
+            if scale.shards is not None:
+                _fit_shards(estimator, scale, layout, dev, chosen)
+            else:
+                assert data is not None
+                read = _fit_file(estimator, data, layout, dev, chosen) - started
     if estimator._interrupted:
-        print("robustruct: interrupted; no model was written.", file=sys.stderr)
+        how = scale.after_interruption()
+        print(f"robustruct: interrupted; no model was written. {how}", file=sys.stderr)
         raise typer.Exit(errors.INTERRUPTED)
     trained = time.perf_counter()
-    _save(estimator, corpus.format, output)
+    # What is kept speaks of the model, not of the circumstances of its training.
+    estimator.set_params(verbose=0)
+    estimator.save(output)
     return {
         "model": type(estimator).__name__,
-        "data": data,
-        "format": corpus.format.name,
-        "n_samples": len(corpus),
-        "n_nodes": corpus.n_nodes,
+        "data": scale.shards or data,
+        "format": estimator.input_["format"],
+        "n_samples": estimator._outline.n_samples,
+        "n_nodes": estimator._outline.n_nodes,
         "n_features": estimator.node_weights_.shape[0],
         "labels": estimator.classes_.tolist(),
         "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
@@ -256,11 +307,11 @@ def train(
         "tol": estimator.tol,
         "n_iter": estimator.n_iter_,
         "dev_loss": getattr(estimator, "validation_loss_", None),
-        "seconds_reading": read - started,
-        "seconds_training": trained - read,
+        "seconds_reading": read,
+        "seconds_training": trained - started - read,
         "output": output,
         "bytes": os.path.getsize(output),
-        "notes": notes,
+        "notes": [str(warning.message) for warning in caught],
     }
 
 
@@ -290,25 +341,44 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
     return estimator
 
 
-def _fit(
-    estimator: StructuredModel, corpus: Corpus, held_out: Corpus | None, data: str
-) -> list[str]:
-    """Train; returns what there is to note."""
-    validation = None if held_out is None else (held_out.X, held_out.y)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with blamed_on_lines(data, corpus.lines):
-            estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
-    return [str(warning.message) for warning in caught]
-
-
-def _save(estimator: StructuredModel, form: Format, output: str) -> None:
+def _fit_file(
+    estimator: StructuredModel, data: str, layout: Layout, dev: str | None, chosen: ChosenLoss
+) -> float:
+    """Read a file and train on it; returns when the first was done."""
     from robustruct.formats.recognise import stored
+    from robustruct.losses import sorted_labels
 
-    # What is kept speaks of the model, not of the circumstances of its training.
-    estimator.set_params(verbose=0)
-    estimator.input_ = stored(form)
-    estimator.save(output)
+    corpus = layout.read(data, bool(estimator.verbose))
+    held_out = _read_dev(estimator, dev, layout, corpus.format)
+    read = time.perf_counter()
+    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out[1]))
+    estimator.set_params(loss=chosen.of(labels))
+    with blamed_on_lines(data, corpus.lines):
+        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=held_out)
+    estimator.input_ = stored(corpus.format)
+    return read
+
+
+def _fit_shards(
+    estimator: StructuredModel, scale: Scale, layout: Layout, dev: str | None, chosen: ChosenLoss
+) -> None:
+    """Train on shards, which are read where they are worked on, and only then tell their labels."""
+    assert scale.shards is not None
+    shards = layout.shards(scale.shards, min_count=scale.min_count or 1, hashed=scale.hashed)
+    assert shards.format is not None
+    held_out = _read_dev(estimator, dev, layout, shards.format)
+    estimator.set_params(loss=chosen)
+    estimator.fit(shards, validation=held_out)
+    estimator.set_params(loss=chosen.of(estimator.classes_))
+
+
+def _read_dev(
+    estimator: StructuredModel, dev: str | None, layout: Layout, form: Format
+) -> tuple[list[Any], list[Any]] | None:
+    if dev is None:
+        return None
+    held_out = layout.read_alike(dev, form, bool(estimator.verbose))
+    return held_out.X, held_out.y
 
 
 def _summary(result: dict[str, Any]) -> str:
@@ -325,8 +395,10 @@ def _summary(result: dict[str, Any]) -> str:
     if result["alpha_scores"] is not None:
         for alpha, score in result["alpha_scores"].items():
             rows.append([f"alpha {number(float(alpha))}", f"held-out loss {-score:.4f}"])
-    reading, training = result["seconds_reading"], result["seconds_training"]
-    rows.append(["time", f"reading {reading:.1f} s, training {training:.1f} s"])
+    reading, training = result["seconds_reading"], f"training {result['seconds_training']:.1f} s"
+    # Where shards are read is not known here, and neither is how long it took.
+    before = f"reading {reading:.1f} s, " if reading else "reading and "
+    rows.append(["time", before + training])
     return (
         f"{result['model']} trained on {result['data']} ({result['format']})\n"
         f"{table(rows, text_columns=2)}\n"

@@ -191,6 +191,13 @@ class ShardedData(Sequence[Shard]):
             shards.append(SampleShard(corpus))
         return cls(shards, min_count=min_count, hashed=hashed)
 
+    @property
+    def format(self) -> Format | None:
+        """The format that all shards are read in; None unless they are files of one format."""
+        formats = [shard.format if isinstance(shard, FileShard) else None for shard in self]
+        first = formats[0] if formats else None
+        return first if all(form == first for form in formats) else None
+
     def __len__(self) -> int:
         return len(self.shards)
 

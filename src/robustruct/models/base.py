@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
+from robustruct.formats.recognise import stored
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models import checkpointing, data
@@ -26,7 +27,7 @@ from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.models.selection import select_alpha
 from robustruct.parallel import n_threads
-from robustruct.progress import fit_progress
+from robustruct.progress import fit_progress, shards_progress
 from robustruct.training.checkpoints import Checkpoints
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
@@ -180,8 +181,11 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
                 "some of the data, then fit the shards with it."
             )
         with (self.engine or Here()).sites(shards) as sites:
-            plan = self._plan(sites.summary(), shards.min_count)
-            sites.assemble(plan)
+            with shards_progress(type(self).__name__, self.verbose, len(shards)) as tick:
+                tick("reading")
+                plan = self._plan(sites.summary(), shards.min_count)
+                tick("encoding")
+                sites.assemble(plan)
             stopper = None
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
@@ -190,6 +194,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             self._forget(kept)
             for name, value in {**plan.learnt(), "inference_": "exact"}.items():
                 setattr(self, name, value)
+            if shards.format is not None:
+                self.input_ = stored(shards.format)
             self.alpha_ = plan.alpha
             self._run(sites, start, stopper, checkpoints)
         return self
@@ -230,7 +236,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         stopper: EarlyStopping | None,
         checkpoints: Checkpoints | None,
     ) -> None:
-        progress = Progress(sites.outline, self.tol)
+        self._outline = sites.outline
+        progress = Progress(self._outline, self.tol)
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:

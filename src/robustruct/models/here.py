@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Protocol, TypeVar
 
 from robustruct.errors import InvalidInputError
+from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import ShardedData
 from robustruct.models.assembly import Plan, Summary, summarise
 from robustruct.training.site import Holding, Site, Sites
@@ -47,10 +48,11 @@ class ShardedSite(Site):
     def __init__(self, data: ShardedData) -> None:
         super().__init__({}, DENSE)
         self.data = data
-        self.corpora = [shard.read() for shard in data]
+        self.corpora: list[Corpus] = []
 
     def summary(self) -> Summary:
-        """What is to be known of all shards."""
+        """Read every shard, and sum all up."""
+        self.corpora = [shard.read() for shard in self.data]
         found = [summarise(corpus, hashed=self.data.hashed) for corpus in self.corpora]
         return reduce(Summary.merged, found)
 

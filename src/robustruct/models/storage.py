@@ -134,7 +134,6 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
         del parameters[name]
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
-    parameters["engine"] = None  # a connection, of no meaning to a reader
     loss = parameters["loss"]
     if isinstance(loss, Loss) and type(loss) not in (*LOSSES.values(), CostMatrix):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)

@@ -53,6 +53,14 @@ def interval(every: int | str) -> tuple[float, float]:
     return float(every), np.inf
 
 
+def kept_in(folder: str | os.PathLike[str]) -> list[str]:
+    """Names of the checkpoints in a folder, oldest first; none if there is no such folder."""
+    if not os.path.isdir(folder):
+        return []
+    found = [match for name in os.listdir(folder) if (match := NAME.fullmatch(name))]
+    return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
+
+
 class Keepable(Protocol):
     """What has a state to be kept."""
 
@@ -72,7 +80,7 @@ class Checkpoints:
         self.passes, self.seconds = interval(every)
         try:
             os.makedirs(self.folder, exist_ok=True)
-            self.found = self._files()
+            self.found = kept_in(self.folder)
         except OSError as error:
             raise OSError(f"checkpoint={os.fspath(folder)!r} cannot be used: {error}.") from error
         if not os.access(self.folder, os.W_OK | os.X_OK):
@@ -89,11 +97,6 @@ class Checkpoints:
         self._arrays: Arrays | None = None
         self._last_good: str | None = None
         self._read_newest()
-
-    def _files(self) -> list[str]:
-        """Names of all checkpoints, oldest first."""
-        found = [match for name in os.listdir(self.folder) if (match := NAME.fullmatch(name))]
-        return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
     def _read_newest(self) -> None:
         """Read the newest file that is sound."""
@@ -134,7 +137,7 @@ class Checkpoints:
         self.description = {**extra, **self.description}
         self.parts = parts
         with self._locked():
-            if self._files() != self.found:
+            if kept_in(self.folder) != self.found:
                 raise IncompatibleError(
                     f"another fit has written checkpoints into {self.folder!r} meanwhile; give "
                     "each fit a folder of its own."
@@ -214,7 +217,7 @@ class Checkpoints:
             if self._last_good is not None:
                 left = f"{self._last_good} is still there: make room and fit with resume=True."
             raise OSError(f"a checkpoint could not be written: {error}. {left}") from error
-        for other in self._files():
+        for other in kept_in(self.folder):
             if other not in (name, self._last_good):
                 with contextlib.suppress(OSError):  # untidy, but no reason to stop
                     os.unlink(os.path.join(self.folder, other))

@@ -36,15 +36,20 @@ class Outline:
     alpha: float
     n_weights: int
     n_samples: int
+    n_nodes: int
     untrained: float
     """See `Problem.untrained`."""
 
     @classmethod
     def of_all(cls, parts: Sequence[Outline]) -> Outline:
         """The outline of problems that share their weights and add up."""
-        first = parts[0]
-        n_samples = sum(part.n_samples for part in parts)
-        return cls(first.alpha, first.n_weights, n_samples, sum(part.untrained for part in parts))
+        return cls(
+            parts[0].alpha,
+            parts[0].n_weights,
+            sum(part.n_samples for part in parts),
+            sum(part.n_nodes for part in parts),
+            sum(part.untrained for part in parts),
+        )
 
 
 def arrays_of(name: str, matrix: FeatureMatrix) -> dict[str, np.ndarray]:
@@ -103,8 +108,8 @@ class Problem:
     @property
     def outline(self) -> Outline:
         """The problem without its samples."""
-        n_samples = self.design.batch.n_samples
-        return Outline(self.alpha, self.n_weights, n_samples, self.untrained)
+        batch = self.design.batch
+        return Outline(self.alpha, self.n_weights, batch.n_samples, batch.n_nodes, self.untrained)
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""

@@ -1,0 +1,235 @@
+"""Options of training on much data: several files, several machines, interruptions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robustruct.errors import EngineError, InvalidInputError
+
+if TYPE_CHECKING:
+    from robustruct.models.here import Engine
+
+ANSWER_WITHIN = 5.0  # seconds that a cluster has to show up
+
+
+class EngineName(StrEnum):
+    """Where training is done."""
+
+    here = "here"
+    dask = "dask"
+
+
+ShardsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Instead of DATA: labelled files that belong together, such as 'part-*.conll.gz', in "
+        "quotes. Each is read where it is worked on.",
+    ),
+]
+MinCountOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Leave out attributes that all shards give fewer times than this."),
+]
+HashedOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="With shards: attributes share so many columns by a hash of their names, and no list "
+        "of names is made.",
+    ),
+]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        help="Train in this process, or on the workers of a Dask cluster, each with --jobs threads."
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Scheduler of the cluster, such as tcp://host:8786."),
+]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Keep the state of training there, so that --resume can go on."
+    ),
+]
+CheckpointEveryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PASSES|TIME",
+        help="Passes between checkpoints, such as 10, or time, such as 30s, 10min or 2h.  "
+        "[default: 60s]",
+    ),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on from the last checkpoint in the folder, if there is one."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """What the user says about places and interruptions; combinations are checked."""
+
+    shards: str | None = None
+    """A pattern of files."""
+    min_count: int | None = None
+    hashed: int | None = None
+    engine: str = EngineName.here.value
+    scheduler: str | None = None
+    checkpoint: str | None = None
+    checkpoint_every: str | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.shards is None and self.min_count is not None:
+            raise InvalidInputError("--min-count goes with --shards.")
+        if self.shards is None and self.hashed is not None:
+            raise InvalidInputError("--hashed goes with --shards.")
+        if self.min_count is not None and self.hashed is not None:
+            raise InvalidInputError(
+                "--min-count needs the names of attributes, which --hashed does not keep; choose "
+                "one of the two."
+            )
+        if self.engine == EngineName.dask and self.scheduler is None:
+            raise InvalidInputError(
+                "--engine dask needs the address of a scheduler: --scheduler tcp://host:8786 "
+                "(`dask scheduler` starts one and shows it)."
+            )
+        if self.engine != EngineName.dask and self.scheduler is not None:
+            raise InvalidInputError("--scheduler goes with --engine dask.")
+        if self.checkpoint is None and (self.resume or self.checkpoint_every is not None):
+            option = "--resume" if self.resume else "--checkpoint-every"
+            raise InvalidInputError(f"{option} needs the folder: --checkpoint FOLDER.")
+
+    def check(self, data: Sequence[str], alphas: Sequence[float] | str) -> None:
+        """Refuse what does not go with these files or penalties, before anything is read."""
+        if self.shards is not None and data:
+            raise InvalidInputError(
+                f"give DATA or --shards, not both. If {data[0]} comes from the pattern, put that "
+                "in quotes, else the shell replaces it: --shards 'part-*'."
+            )
+        if self.shards is None and len(data) != 1:
+            raise InvalidInputError(
+                "name the labelled file: robustruct train DATA -o MODEL. Several files are shards: "
+                "--shards 'part-*', in quotes."
+            )
+        if len(alphas) > 1:  # "auto" or a list
+            needs = "is compared by cross-validation, which needs all samples in this process"
+            if self.shards is not None:
+                raise InvalidInputError(
+                    f"--alpha {needs}; choose it on one of the files, robustruct train FILE "
+                    "--alpha auto, then give that number with --shards."
+                )
+            if self.engine == EngineName.dask:
+                raise InvalidInputError(
+                    f"--alpha {needs}; choose it with --engine here, then give that number."
+                )
+        if self.checkpoint is not None:
+            self._check_checkpoints(self.checkpoint)
+
+    def _check_checkpoints(self, folder: str) -> None:
+        from robustruct.training.checkpoints import interval, kept_in
+
+        try:
+            interval(self._every)
+        except InvalidInputError:
+            raise InvalidInputError(
+                f"--checkpoint-every {self.checkpoint_every} is not understood; give a number of "
+                "passes, such as 10, or a time, such as 30s, 10min or 2h."
+            ) from None
+        if not self.resume and kept_in(folder):
+            raise InvalidInputError(
+                f"{folder} already holds checkpoints; add --resume to go on from them, or name "
+                "another folder."
+            )
+
+    @property
+    def _every(self) -> int | str:
+        given = self.checkpoint_every or "60s"
+        return int(given) if given.isdecimal() else given
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the model is told about checkpoints."""
+        if self.checkpoint is None:
+            return {}
+        return {
+            "checkpoint": self.checkpoint,
+            "checkpoint_every": self._every,
+            "resume": self.resume,
+        }
+
+    def after_interruption(self) -> str:
+        """How to go on."""
+        if self.checkpoint is None:
+            return "--checkpoint FOLDER would have kept what was done."
+        from robustruct.training.checkpoints import kept_in
+
+        kept = kept_in(self.checkpoint)
+        if not kept:
+            return f"There was no checkpoint in {self.checkpoint} yet."
+        add = "" if self.resume else " with --resume added"
+        last = os.path.join(self.checkpoint, kept[-1])
+        return f"The same command{add} goes on from {last}."
+
+    @contextmanager
+    def connected(self) -> Iterator[Engine | None]:
+        """The engine, ready to work; None is this process."""
+        if self.engine != EngineName.dask:
+            yield None
+            return
+        assert self.scheduler is not None
+        from robustruct.distributed import DaskEngine  # says what to install if there is no Dask
+
+        with _client(self.scheduler) as client:
+            yield DaskEngine(client)
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[Any]:
+    """A connection to a cluster that has workers."""
+    from distributed import Client
+
+    _check_answer(scheduler)
+    with Client(scheduler, timeout=ANSWER_WITHIN, set_as_default=False) as client:
+        try:
+            client.wait_for_workers(1, timeout=ANSWER_WITHIN)
+        except TimeoutError:
+            raise EngineError(
+                f"the scheduler at {scheduler} has no worker; start some on machines that find "
+                f"the data: `dask worker {scheduler}`."
+            ) from None
+        yield client
+
+
+def _check_answer(scheduler: str) -> None:
+    """Refuse an address where no scheduler answers; a client would complain until the end."""
+    import asyncio
+
+    from distributed.comm import connect
+
+    async def call() -> None:
+        comm = await asyncio.wait_for(connect(scheduler, timeout=ANSWER_WITHIN), ANSWER_WITHIN + 1)
+        comm.abort()
+
+    try:
+        asyncio.run(call())
+    except ValueError as error:
+        raise InvalidInputError(
+            f"--scheduler {scheduler} is no address ({error}); write it as tcp://host:8786."
+        ) from None
+    except (OSError, TimeoutError):
+        raise EngineError(
+            f"no Dask scheduler answers at {scheduler}; is it running (`dask scheduler`), and does "
+            "the network let you through?"
+        ) from None
