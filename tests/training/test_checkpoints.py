@@ -125,7 +125,8 @@ def test_a_fit_killed_at_random_moments_reaches_the_same_model(name, server, tmp
             time.sleep(0.0005)
         time.sleep(rng.uniform(0, 0.01))  # in the midst of a pass, or of writing
         os.kill(pid, signal.SIGKILL)
-        assert server.end() is None
+        if server.end() is not None:  # on a busy machine the fit may be over before we wake
+            break
         kept = checkpoints_in(folder)[-1]
     server.start(**order, checkpoint=str(folder), resume=True)
     assert server.end() == expected
