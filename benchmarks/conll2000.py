@@ -247,7 +247,7 @@ def compare_prediction(task: Task, args: argparse.Namespace) -> list[dict[str, A
         return in_user_form(model.classes_[codes], design.batch, False)
 
     def scored(labels: list[np.ndarray]) -> np.ndarray:
-        codes = codes_of(labels, model.classes_, design.batch)
+        codes = design.batch.from_user(codes_of(labels, model.classes_))
         return score_of(model._scores(design), codes)
 
     best, tagged = scored(labelled()), scored(task.tagged(peer))

@@ -31,7 +31,7 @@ from robustruct.training.problem import Problem
 from robustruct.training.tuning import Tuning
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
-LOOKS = 32  # samples looked at together: 64 of 9000 cost a tenth more passes, 16 none
+LOOKS = 16  # samples looked at together: 32 of 9000 cost a twentieth more passes, 16 none
 THREAD_PAYS = 50_000  # additions; waking a thread takes about as long
 
 
