@@ -84,7 +84,7 @@ def train_cli(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
     data: Annotated[
         list[str] | None,  # one, but who forgets the quotes of --shards gives more
-        typer.Argument(metavar="[DATA]", help="Labelled file, plain or .gz; - is stdin."),
+        typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin."),
     ] = None,
     shards: ShardsOption = None,
     model: Annotated[
