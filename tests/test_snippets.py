@@ -1,5 +1,7 @@
 """Python in the documentation runs as it stands, with the names that its text takes for given."""
 
+import gzip
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -44,11 +46,25 @@ def given() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def write_shards(folder: Path) -> None:
+    """The same samples as two files."""
+    folder.mkdir()
+    for i, (nodes, labels) in enumerate(zip(given()["X"], given()["y"], strict=True)):
+        line = json.dumps({"nodes": nodes, "labels": labels}) + "\n"
+        (folder / f"part-{i}.jsonl.gz").write_bytes(gzip.compress(line.encode()))
+
+
+@pytest.mark.xdist_group("dask")
+# What Dask itself warns of when ports are taken, and leaves behind.
+@pytest.mark.filterwarnings("ignore::UserWarning:distributed")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
 )
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    write_shards(tmp_path / "data")
     names = given()
     if page.stem == "index":
         names["y"] = [["entity", "other"], ["entity", "entity"]]

@@ -19,13 +19,14 @@ from commands import COMMAND, TEST, TRAIN, run
 
 import robustruct
 from robustruct import AGM
+from robustruct.cli.scale import Scale
 from robustruct.distributed import ShardedData
 from robustruct.errors import MissingExtraError
 from robustruct.formats.corpus import read_corpus
 
 pytestmark = pytest.mark.xdist_group("dask")
 
-COST = ("--cost", "B-PER>O=5", "--alpha", "0.05")
+COST = ("--cost", "B-PER>O=5", "--alpha", "0.5")
 
 
 def deal_out(folder: Path) -> None:
@@ -97,7 +98,7 @@ def cluster(empty_cluster: str) -> Iterator[str]:
 # ------------------------------------------------------------------------- files and models
 
 
-def test_files_that_belong_together_are_one_file(folder: Path) -> None:
+def test_files_that_belong_together_are_one_file(folder: Path, here) -> None:
     result = json.loads((folder / "here.json").read_text())
     assert (result["data"], result["format"]) == ("part-*", "conll")
     assert (result["n_samples"], result["n_nodes"], len(result["labels"])) == (8, 45, 5)
@@ -105,9 +106,9 @@ def test_files_that_belong_together_are_one_file(folder: Path) -> None:
     costs = 1 - np.eye(5)
     costs[model.classes_.tolist().index("O"), model.classes_.tolist().index("B-PER")] = 5.0
     np.testing.assert_array_equal(model.cost_, costs)  # though labels were known only then
-    done = run("predict", "here.model", TEST, cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    last_column = [line.split()[-1] for line in done.stdout.splitlines() if line]
+    code, out, _ = here("predict", "here.model", TEST, cwd=folder)
+    assert code == 0
+    last_column = [line.split()[-1] for line in out.splitlines() if line]
     assert last_column == np.concatenate(model.predict(read_corpus(TEST).X)).tolist()
 
 
@@ -116,7 +117,7 @@ def test_a_fit_of_files_in_python_is_the_same_and_knows_their_format(
 ) -> None:
     monkeypatch.chdir(folder)
     trained = robustruct.load("here.model")
-    model = AGM(trained.loss, alpha=0.05, random_state=0)
+    model = AGM(trained.loss, alpha=0.5, random_state=0)
     model.fit(ShardedData.from_files("part-*"))
     np.testing.assert_array_equal(model.coef_, trained.coef_)
     assert model.input_ == trained.input_
@@ -201,14 +202,14 @@ def test_without_dask_the_extra_is_named(folder: Path, here, monkeypatch) -> Non
 # ------------------------------------------------------------------------- a cluster
 
 
-def test_nobody_answers(folder: Path) -> None:
+def test_nobody_answers(folder: Path, here) -> None:
     pytest.importorskip("distributed")
     address = f"tcp://127.0.0.1:{free_port()}"
     options = ("--engine", "dask", "--scheduler", address)
-    done = run("train", *SHARDS, *options, "-o", "m", cwd=folder)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"robustruct: no Dask scheduler answers at {address}; ")
-    assert done.stderr.count("\n") == 1
+    code, out, err = here("train", *SHARDS, *options, "-o", "m", cwd=folder)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"robustruct: no Dask scheduler answers at {address}; ")
+    assert err.count("\n") == 1
 
 
 def test_a_cluster_without_workers(folder: Path, empty_cluster: str) -> None:
@@ -219,24 +220,23 @@ def test_a_cluster_without_workers(folder: Path, empty_cluster: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_training_on_a_cluster(folder: Path, cluster: str) -> None:
+def test_training_on_a_cluster(folder: Path, cluster: str, here) -> None:
     options = ("--engine", "dask", "--scheduler", cluster, "--jobs", "1")
-    done = run("train", *SHARDS, *options, *COST, "-o", "there.model", "--json", cwd=folder)
+    done = run("train", *SHARDS, *COST, *options, "-o", "there.model", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[0] == "AGM on 3 shards: reading"
     assert "AGM training: pass 1 of at most 1000" in done.stderr
-    here, there = (json.loads(text) for text in ((folder / "here.json").read_text(), done.stdout))
-    for result in (here, there):
+    alone, together = json.loads((folder / "here.json").read_text()), json.loads(done.stdout)
+    for result in (alone, together):
         assert result["gap"] <= result["tol"]
     for name in ("n_samples", "n_nodes", "n_features", "labels", "alpha", "loss", "format"):
-        assert here[name] == there[name]
+        assert alone[name] == together[name]
     one, other = (robustruct.load(folder / f"{name}.model") for name in ("here", "there"))
     assert one.objective_ == pytest.approx(other.objective_, rel=one.tol + other.tol)
     assert other.engine is None
-    predicted = run("predict", "there.model", TEST, cwd=folder)
-    assert (predicted.returncode, predicted.stderr) == (0, "")
+    assert here("predict", "there.model", TEST, cwd=folder)[0] == 0
     # One file is dealt out to the workers.
-    done = run("train", TRAIN, *options, *COST, "-o", "dealt.model", "-q", cwd=folder)
+    done = run("train", TRAIN, *COST, *options, "-o", "dealt.model", "-q", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     dealt = robustruct.load(folder / "dealt.model")
     assert dealt.objective_ == pytest.approx(one.objective_, rel=one.tol + dealt.tol)
@@ -245,7 +245,17 @@ def test_training_on_a_cluster(folder: Path, cluster: str) -> None:
 
 # ------------------------------------------------------------------------- interruptions
 
-LONG = (*SHARDS, *COST, "--tol", "1e-9", "--checkpoint", "kept", "--checkpoint-every", "10")
+LONG = (
+    *SHARDS,
+    "--alpha",
+    "0.01",
+    "--tol",
+    "1e-9",
+    "--checkpoint",
+    "kept",
+    "--checkpoint-every",
+    "10",
+)
 
 
 def kept_passes(folder: Path) -> list[int]:
@@ -253,18 +263,17 @@ def kept_passes(folder: Path) -> list[int]:
     return sorted(int(path.name[11:17]) for path in (folder / "kept").glob("*.safetensors"))
 
 
-def interrupted(folder: Path, how: signal.Signals, *options: str) -> tuple[int, str]:
+def interrupted(folder: Path, how: signal.Signals) -> tuple[int, str]:
     """Start a training that would take long, and stop it after two checkpoints or more."""
-    before = kept_passes(folder)
     with subprocess.Popen(
-        [*COMMAND, "train", "-o", "m", *LONG, *options, "--max-iter", "100000000"],
+        [*COMMAND, "train", "-o", "m", *LONG, "--max-iter", "100000000"],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:  # fmt: skip
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            if len(kept_passes(folder)) == 2 and kept_passes(folder) != before:
-                break
+        while len(kept_passes(folder)) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.005)
         process.send_signal(how)
         _, err = process.communicate(timeout=60)
@@ -272,19 +281,18 @@ def interrupted(folder: Path, how: signal.Signals, *options: str) -> tuple[int, 
     return process.returncode, err
 
 
-def test_killed_and_resumed_it_is_the_same_model(tmp_path: Path) -> None:
+def test_killed_and_resumed_it_is_the_same_model(tmp_path: Path, here) -> None:
     deal_out(tmp_path)
     assert interrupted(tmp_path, signal.SIGKILL)[0] == -signal.SIGKILL
     passes = kept_passes(tmp_path)[-1]
     rest = ("--max-iter", str(passes + 25), "-q")
-    done = run("train", *LONG, *rest, "-o", "m", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "kept already holds checkpoints; add --resume to go on from them" in done.stderr
+    code, _, err = here("train", *LONG, *rest, "-o", "m")
+    assert code == 2
+    assert "kept already holds checkpoints; add --resume to go on from them" in err
     done = run("train", *LONG, *rest, "--resume", "-o", "resumed", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     others = [("other" if option == "kept" else option) for option in LONG]
-    done = run("train", *others, *rest, "-o", "straight", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert here("train", *others, *rest, "-o", "straight")[0] == 0
     resumed, straight = (robustruct.load(tmp_path / name) for name in ("resumed", "straight"))
     np.testing.assert_array_equal(resumed.coef_, straight.coef_)
     assert resumed.n_iter_ == straight.n_iter_ > passes
@@ -295,13 +303,14 @@ def test_killed_and_resumed_it_is_the_same_model(tmp_path: Path) -> None:
     assert resumed.get_params()["checkpoint"] is None
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deal_out(tmp_path)
     code, err = interrupted(tmp_path, signal.SIGINT)
     assert code == 130
     last = err.splitlines()[-1]
     assert last.startswith("robustruct: interrupted; no model was written. The same command with ")
     assert "--resume added goes on from kept/checkpoint-" in last
-    code, err = interrupted(tmp_path, signal.SIGINT, "--resume")
-    assert code == 130
-    assert "The same command goes on from kept/checkpoint-" in err.splitlines()[-1]
+    monkeypatch.chdir(tmp_path)
+    again = Scale(checkpoint="kept", resume=True).after_interruption()
+    assert again.startswith("The same command goes on from kept/checkpoint-")
+    assert "no checkpoint in new yet" in Scale(checkpoint="new").after_interruption()

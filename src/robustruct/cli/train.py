@@ -84,7 +84,7 @@ def train_cli(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
     data: Annotated[
         list[str] | None,  # one, but who forgets the quotes of --shards gives more
-        typer.Argument(metavar="[DATA]", help="Labelled file, plain or .gz; - is stdin."),
+        typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin."),
     ] = None,
     shards: ShardsOption = None,
     model: Annotated[
@@ -296,8 +296,8 @@ def train(
         "model": type(estimator).__name__,
         "data": scale.shards or data,
         "format": estimator.input_["format"],
-        "n_samples": estimator._outline.n_samples,
-        "n_nodes": estimator._outline.n_nodes,
+        "n_samples": estimator.n_samples_,
+        "n_nodes": estimator.n_nodes_,
         "n_features": estimator.node_weights_.shape[0],
         "labels": estimator.classes_.tolist(),
         "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),

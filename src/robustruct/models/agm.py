@@ -140,12 +140,16 @@ class AGM(StructuredModel):
     history_ : list of Record
         Pass, time, primal, dual and gap of every certificate.
     n_iter_ : int
+    n_samples_, n_nodes_ : int
+        How many it was trained on.
     alpha_ : float
         The penalty used.
     alpha_scores_ : dict
         With ``alphas``: score of each on all held-out samples, without those that missed ``tol``.
     validation_loss_ : float
         With ``validation``: the loss of the weights kept.
+    input_ : dict
+        After a fit from files: their format, so that ``robustruct predict`` reads alike.
 
     Examples
     --------

@@ -236,8 +236,9 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         stopper: EarlyStopping | None,
         checkpoints: Checkpoints | None,
     ) -> None:
-        self._outline = sites.outline
-        progress = Progress(self._outline, self.tol)
+        outline = sites.outline
+        self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
+        progress = Progress(outline, self.tol)
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
