@@ -1,6 +1,6 @@
 """What do several processes cost and gain: rounds, bytes on the wire, time to a certified gap?
 
-Run: ROBUSTRUCT_DATA=... python benchmarks/distributed.py [--sentences 2000]
+Run: ROBUSTRUCT_DATA=... python benchmarks/several_processes.py [--sentences 2000]
 
 CoNLL-2000 chunking, AGM (Hamming), the attributes of the CRF++ template. Two questions:
 

@@ -146,6 +146,13 @@ def test_the_same_seed_gives_the_same_model(client):
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
+def test_workers_with_one_sample_each_do_not_overshoot(client):
+    X = [[{"w": "Ada"}, {"w": "met"}], [{"w": "Ada"}, {"w": "Lovelace"}]]
+    y = [["B-PER", "O"], ["B-PER", "I-PER"]]
+    there = AGM(alpha=0.1, random_state=0, engine=DaskEngine(client)).fit(X, y)
+    certified_alike(AGM(alpha=0.1, random_state=0).fit(X, y), there)
+
+
 def test_two_fits_at_once_on_one_cluster(client):
     models = [AGM(alpha=alpha, random_state=0, engine=DaskEngine(client)) for alpha in (0.01, 0.1)]
     threads = [threading.Thread(target=m.fit, args=(CHAINS.X, CHAINS.y)) for m in models]
@@ -186,6 +193,8 @@ def test_errors_on_a_worker_are_those_of_this_process(client, tmp_path):
         AGM(engine=DaskEngine(client)).fit(data)
     with pytest.raises(IncompatibleError, match="samples in memory"):
         AGM(alphas=[0.1, 1.0]).fit(data)
+    with pytest.raises(IncompatibleError, match="without an engine"):
+        AGM(alphas=[0.1, 1.0], engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
 
 
 def test_no_worker_is_an_error_in_time():

@@ -76,6 +76,8 @@ class DaskSites:
         """Workers that were given up."""
         self.damping = np.inf
         """σ"""
+        self.ratio = 0.0
+        """The largest |Σδ|² / Σ|δ|² of this pass."""
         self.typical = 0.0
         """Seconds that a round takes most workers."""
         self.rebuilt = 0
@@ -340,6 +342,9 @@ class DaskSites:
                 orders.number, orders.seed, orders.penalty, orders.rest_below, part, self.rounds
             )
             self._one_round(theta, some, seen)
+        if self.ratio > 0.0:  # workers have met in this pass, so it tells how hard they clash
+            self.damping = max(1.0, MARGIN * self.ratio, 0.8 * self.damping)
+            self.ratio = 0.0
         return Seen(
             sum(one.gap for one in seen.values()), sum(one.total_gap for one in seen.values())
         )
@@ -387,8 +392,10 @@ class DaskSites:
         total = np.zeros_like(theta)
         for step in steps:
             total[step.delta.index] += step.delta.value
-        ratio = float(total @ total) / max(sum(step.square for step in steps), 1e-300)
-        self.damping = max(1.0, MARGIN * ratio, 0.8 * self.damping)
+        squares = [step.square for step in steps if step.square > 0.0]
+        if len(squares) > 1:
+            self.ratio = max(self.ratio, float(total @ total) / sum(squares))
+            self.damping = max(self.damping, MARGIN * self.ratio)
         change = SparseVector.of(total)
         theta[change.index] += change.value
         self._record(change)

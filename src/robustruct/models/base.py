@@ -142,7 +142,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         flat = data.is_flat(X)
         if flat:
             X, y = data.checked_rows(self, X, y, fitting=True)
-        if self.engine is not None and self.alphas is None:
+        if self.engine is not None:
             shards = ShardedData.from_samples(
                 X, y, self.engine.n_workers, sample_weight=sample_weight, node_weight=node_weight
             )
@@ -177,8 +177,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         """Train where the engine has the shards, or here."""
         if self.alphas is not None:
             raise IncompatibleError(
-                f"{type(self).__name__}: alphas are compared on samples in memory; choose alpha on "
-                "some of the data, then fit the shards with it."
+                f"{type(self).__name__}: alphas are compared on samples in memory and without an "
+                "engine; choose alpha on some of the data, then fit with it."
             )
         with (self.engine or Here()).sites(shards) as sites:
             with shards_progress(type(self).__name__, self.verbose, len(shards)) as tick:
