@@ -32,3 +32,19 @@ def data_home() -> Path:
     if not home or not Path(home).is_dir():
         pytest.skip("set ROBUSTRUCT_DATA to the folder of real data sets to run this test")
     return Path(home)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """Runs the command in this process: (exit code, stdout, stderr); starting one takes long."""
+    from robustruct.cli.app import main
+
+    def invoke(*arguments: object, cwd: Path = tmp_path) -> tuple[int, str, str]:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr("sys.argv", ["robustruct", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        captured = capsys.readouterr()
+        return exit_.value.code, captured.out, captured.err
+
+    return invoke

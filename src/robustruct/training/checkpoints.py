@@ -29,7 +29,8 @@ except ImportError:  # Windows
 
 CHECKPOINT = Kind("robustruct-checkpoint", 1, "a fit with checkpoint=...")
 NAME = re.compile(r"checkpoint-(\d{6,})\.safetensors")
-UNFINISHED = re.compile(NAME.pattern + r"\.[0-9a-f]{8}\.tmp")
+UNFINISHED = re.compile(NAME.pattern + r"\.[0-9a-f]{8}\.tmp|\.tmp\w{6}")
+"""Ours, and those that safetensors writes before it gives them our name."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 Identity = Mapping[str, Any]
