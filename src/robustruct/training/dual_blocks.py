@@ -31,7 +31,7 @@ from robustruct.training.problem import Problem
 from robustruct.training.tuning import Tuning
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
-LOOKS = 16  # samples looked at together: 32 of 9000 cost a twentieth more passes, 16 none
+LOOKS = 32  # samples looked at together: of 9000 it costs a twentieth more passes, 64 a tenth
 THREAD_PAYS = 50_000  # additions; waking a thread takes about as long
 
 

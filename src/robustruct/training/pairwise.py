@@ -162,7 +162,8 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
 
     Certificates cost two passes each: the first is made after the first pass that revisits every
     sample, later ones when the gap seen by the visits says that they should succeed, and else when
-    the number of passes has doubled.
+    the number of passes has doubled; one is always made after the last pass, and then none shortly
+    before.
     """
     try:
         progress.resume(ascent)
@@ -191,7 +192,9 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
     progress.passed(number, ascent.optimism * estimate / scale)
     promising = bool(progress.history) and ascent.optimism * estimate <= progress.tol * scale
     next_check = ascent.next_check or progress.check_every or FULL_PASS_EVERY
-    if promising or number in (next_check, max_iter):
+    # The last pass has a certificate anyway: one shortly before it would be for nothing.
+    due = number == next_check and (progress.check_every or max_iter - number >= number)
+    if promising or due or number == max_iter:
         ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
         progress.report(number, ascent.weights, *ascent.bounds())
         ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
