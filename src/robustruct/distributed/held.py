@@ -112,13 +112,22 @@ class Held:
         self.theta = self.centre = np.zeros(0)
         self.version = -1
 
-    def missing(self, numbers: Sequence[int]) -> Missing | None:
-        """The shards that are not here, if any."""
-        absent = tuple(n for n in numbers if n not in self.problems and n not in self.empty)
-        return Missing(absent) if absent else None
+    def missing(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """The shards that are not here."""
+        return tuple(n for n in numbers if n not in self.problems and n not in self.empty)
 
-    def site_of(self, numbers: Sequence[int], tuning: Tuning) -> Site:
-        """The site of just these shards."""
+    def ready(
+        self, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update]
+    ) -> Site | Missing:
+        """The site of just these shards, with the replicas up to date."""
+        absent = self.missing(numbers)
+        if absent:
+            return Missing(absent)
+        site = self._site_of(numbers, tuning)
+        self._apply(updates)
+        return site
+
+    def _site_of(self, numbers: Sequence[int], tuning: Tuning) -> Site:
         if self.site is None:
             self.site = Site({}, tuning)
         here = self.site.shards
@@ -130,7 +139,7 @@ class Held:
         self.site.shards = dict(sorted(here.items()))
         return self.site
 
-    def apply(self, updates: Sequence[Update]) -> None:
+    def _apply(self, updates: Sequence[Update]) -> None:
         """Bring the replicas up to date."""
         for update in updates:
             if update.version <= self.version:
@@ -192,11 +201,9 @@ def take_round(
     With ``damping`` the steps are as short as if that many sites made the same steps at once.
     """
     here = held(fit)
-    missing = here.missing(numbers)
-    if missing is not None:
-        return missing
-    site = here.site_of(numbers, tuning)
-    here.apply(updates)
+    site = here.ready(numbers, tuning, updates)
+    if isinstance(site, Missing):
+        return site
     if not site.shards:
         return Steps(SparseVector.of(np.zeros(0)), 0.0, Seen(0.0, 0.0))
     theta = here.theta.copy()
@@ -211,11 +218,9 @@ def take_sum(
 ) -> Any:
     """A method of the site, at the replica of θ; None if it has no samples."""
     here = held(fit)
-    missing = here.missing(numbers)
-    if missing is not None:
-        return missing
-    site = here.site_of(numbers, tuning)
-    here.apply(updates)
+    site = here.ready(numbers, tuning, updates)
+    if isinstance(site, Missing):
+        return site
     if not site.shards:
         return None
     if method == "moments":
@@ -226,7 +231,7 @@ def take_sum(
 def give_away(fit: str, number: int) -> tuple[Any, Holding | None] | None:
     """A shard with all that training has made of it, for another worker; None if it is not here."""
     here = held(fit)
-    if here.missing([number]) is not None:
+    if here.missing([number]):
         return None
     holding = None if here.site is None else here.site.shards.pop(number, None)
     return here.problems.pop(number, None), holding
