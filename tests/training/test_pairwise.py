@@ -88,7 +88,7 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     for s, share in enumerate(problem.share):
         looked = copy.copy(blocks)  # a visit reports before it moves; it moves copies
         looked.q, theta = copy.deepcopy(blocks.q), ascent.theta.copy()
-        looked.visit(np.array([s]), theta, np.zeros_like(theta), ascent.alpha + ascent.kappa)
+        looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa)
         gap += share * (looked.gap[s] + looked.given[s])
     outer = ascent.gap_parts()[1]
     step = blocks.q.r @ problem.cost.T * blocks.inv_mu

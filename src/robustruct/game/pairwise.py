@@ -17,6 +17,7 @@ from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling, junction_trees
 from robustruct.kernels.atoms import atom_visits
+from robustruct.kernels.changes import no_change
 from robustruct.kernels.pairwise import pairwise_visits
 from robustruct.kernels.predictor import move_centres
 
@@ -86,7 +87,7 @@ class _Ascent:
             np.ones(n_tables), np.arange(n_tables, dtype=np.intp), np.zeros(n_tables, np.intp),
             np.zeros(n, np.intp), np.zeros((1, k)), np.zeros((2, k, k)),
         )  # fmt: skip
-        self._change = np.zeros((n, k)), np.zeros((n_tables, k * k))
+        self._changes = no_change(n, n, k), no_change(n_tables, n_tables, k * k)
         self._no_gram = np.zeros(batch.n_samples + 1, np.intp), np.empty(0)
 
     def round(self, active: np.ndarray, inner: int) -> None:
@@ -100,7 +101,7 @@ class _Ascent:
                 active, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
                 batch.buckets.arrays, (x1, x2, x3, f1, f2, f3), self.theta_node, self.theta_edge,
                 (scores.table_of, rows, turns), (kinds, mask, pair_mask), game.cost, game.weight,
-                rates, self.inv_mu, inner, self.p0, q.r, *q.lists, *self._change, self.gap,
+                rates, self.inv_mu, inner, self.p0, q.r, *q.lists, self._changes, self.gap,
                 self.given,
             )  # fmt: skip
         else:
@@ -108,7 +109,7 @@ class _Ascent:
                 active, batch.node_offsets, batch.parent, (x1, x2, x3, f1, f2, f3),
                 self.theta_node, self.theta_edge, (scores.table_of, rows, turns),
                 (kinds, mask, pair_mask), game.cost, game.weight, rates, self.inv_mu, inner,
-                self.p0, q.r, q.pair, q.mass, q.count, *self._change, starts, starts, empty, empty,
+                self.p0, q.r, q.pair, q.mass, q.count, self._changes, starts, starts, empty, empty,
                 self.gap, self.given,
             )  # fmt: skip
         for s in active:

@@ -17,6 +17,7 @@ import numpy as np
 
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.buckets import JunctionTrees, bucket_max
+from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.predictor import predictor
@@ -119,25 +120,22 @@ def _components(lo, hi, n_edges, slots, child, parent, y, w, group):
 @kernel
 def _lay_out(
     lo, hi, n_edges, slots, child, parent, y, w, group, name, features, theta_node, theta_edge,
-    layout, change_node, change_edge,
+    layout, changes,
 ):  # fmt: skip
-    """Φ(y) - Φ(w) of a component into change_*; return (<theta, change>, |change|²)."""
+    """Φ(y) - Φ(w) of a component into changes; return (<theta, change>, |change|², lines)."""
     x_indptr, x_indices, x_data, f_indptr, f_indices, f_data = features
     table_of, table_row, table_turn = layout
     k = theta_node.shape[1]
     gain = 0.0
     norm = 0.0
+    used_node = 0
+    used_edge = 0
     for i in range(lo, hi):
-        if group[i] != name:
-            continue
-        a, b = y[i], w[i]
-        for at in range(x_indptr[i], x_indptr[i + 1]):
-            x = x_data[at]
-            feature = x_indices[at]
-            gain += x * (theta_node[feature, a] - theta_node[feature, b])
-            norm += 2.0 * x * (change_node[feature, a] - change_node[feature, b] + x)
-            change_node[feature, a] += x
-            change_node[feature, b] -= x
+        if group[i] == name:
+            used_node, gain, norm = add_features(
+                x_indptr[i], x_indptr[i + 1], x_indices, x_data, y[i], w[i], theta_node,
+                changes[0], used_node, gain, norm,
+            )  # fmt: skip
     for e in range(n_edges):
         slot = slots[e]
         i, j = child[slot], parent[slot]
@@ -146,34 +144,28 @@ def _lay_out(
         t = table_of[slot]
         if table_turn[t] == 1:
             i, j = j, i
-        a, b = y[i] * k + y[j], w[i] * k + w[j]
-        for at in range(f_indptr[table_row[t]], f_indptr[table_row[t] + 1]):
-            f = f_data[at]
-            feature = f_indices[at]
-            gain += f * (theta_edge[feature, a] - theta_edge[feature, b])
-            norm += 2.0 * f * (change_edge[feature, a] - change_edge[feature, b] + f)
-            change_edge[feature, a] += f
-            change_edge[feature, b] -= f
-    return gain, norm
+        row = table_row[t]
+        used_edge, gain, norm = add_features(
+            f_indptr[row], f_indptr[row + 1], f_indices, f_data, y[i] * k + y[j],
+            w[i] * k + w[j], theta_edge, changes[1], used_edge, gain, norm,
+        )  # fmt: skip
+    return gain, norm, used_node, used_edge
 
 
 @kernel
 def _apply(
     lo, hi, n_edges, slots, child, parent, y, w, group, name, features, theta_node, theta_edge,
-    layout, change_node, change_edge, step,
+    layout, changes, step,
 ):  # fmt: skip
     """theta -= step * change, and change <- 0."""
     x_indptr, x_indices, _, f_indptr, f_indices, _ = features
     table_of, table_row, table_turn = layout
     k = theta_node.shape[1]
     for i in range(lo, hi):
-        if group[i] != name:
-            continue
-        for at in range(x_indptr[i], x_indptr[i + 1]):
-            feature = x_indices[at]
-            for label in (y[i], w[i]):
-                theta_node[feature, label] -= step * change_node[feature, label]
-                change_node[feature, label] = 0.0
+        if group[i] == name:
+            apply_features(
+                x_indptr[i], x_indptr[i + 1], x_indices, y[i], w[i], step, theta_node, changes[0]
+            )
     for e in range(n_edges):
         slot = slots[e]
         i, j = child[slot], parent[slot]
@@ -182,11 +174,11 @@ def _apply(
         t = table_of[slot]
         if table_turn[t] == 1:
             i, j = j, i
-        for at in range(f_indptr[table_row[t]], f_indptr[table_row[t] + 1]):
-            feature = f_indices[at]
-            for code in (y[i] * k + y[j], w[i] * k + w[j]):
-                theta_edge[feature, code] -= step * change_edge[feature, code]
-                change_edge[feature, code] = 0.0
+        row = table_row[t]
+        apply_features(
+            f_indptr[row], f_indptr[row + 1], f_indices, y[i] * k + y[j], w[i] * k + w[j], step,
+            theta_edge, changes[1],
+        )  # fmt: skip
 
 
 @kernel
@@ -281,8 +273,7 @@ def atom_table_sums(offsets, chord_offsets, child, parent, table_of, share, atom
 @kernel
 def atom_visits(
     order, offsets, chord_offsets, child, parent, buckets, features, theta_node, theta_edge, layout,
-    masks, cost, weight, rate, inv_mu, inner, p0, r, atom, mass, count, change_node, change_edge,
-    gap, given,
+    masks, cost, weight, rate, inv_mu, inner, p0, r, atom, mass, count, changes, gap, given,
 ):  # fmt: skip
     """Visit the samples of ``order`` in turn; arguments and outputs as in `pairwise_visits`.
 
@@ -348,9 +339,9 @@ def atom_visits(
             for name in range(lo, hi):
                 if group[name] != name or n_groups >= room:
                     continue
-                gain, norm = _lay_out(
+                gain, norm, used_node, used_edge = _lay_out(
                     lo, hi, n_edges, slots, child, parent, best, old, group, name, features,
-                    theta_node, theta_edge, layout, change_node, change_edge,
+                    theta_node, theta_edge, layout, changes,
                 )  # fmt: skip
                 curvature = rate[s] * norm
                 for i in range(lo, hi):
@@ -364,8 +355,10 @@ def atom_visits(
                     step = most if gain >= most * curvature else gain / curvature
                 _apply(
                     lo, hi, n_edges, slots, child, parent, best, old, group, name, features,
-                    theta_node, theta_edge, layout, change_node, change_edge, step * rate[s],
+                    theta_node, theta_edge, layout, changes, step * rate[s],
                 )  # fmt: skip
+                free_lines(used_node, changes[0])
+                free_lines(used_edge, changes[1])
                 if step > 0.0:
                     for i in range(lo, hi):
                         if group[i] == name:

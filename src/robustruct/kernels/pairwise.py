@@ -24,6 +24,7 @@ gram_*                 products of a sample's feature rows, so that a step can u
 import numpy as np
 
 from robustruct.kernels._jit import kernel
+from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.max_product import max_product_down, max_product_up
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.predictor import predictor
@@ -271,44 +272,37 @@ def _codes(y_child, y_parent, w_child, w_parent, turn, k):
 @kernel
 def _lay_out(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data, theta_node,
-    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
-    change_node, change_edge,
+    f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, changes,
 ):  # fmt: skip
-    """Φ(y) - Φ(w) of a component into change_*; return (<theta, change>, |change|²)."""
+    """Φ(y) - Φ(w) of a component into changes; return (<theta, change>, |change|², lines)."""
     k = theta_node.shape[1]
     gain = 0.0
     norm = 0.0
+    used_node = 0
+    used_edge = 0
     for at in range(begin, end):
         i = items[at]
         node = lo + i
         if component[i] >= 0:
-            a, b = y[i], w[i]
-            for slot in range(x_indptr[node], x_indptr[node + 1]):
-                x = x_data[slot]
-                feature = x_indices[slot]
-                gain += x * (theta_node[feature, a] - theta_node[feature, b])
-                norm += 2.0 * x * (change_node[feature, a] - change_node[feature, b] + x)
-                change_node[feature, a] += x
-                change_node[feature, b] -= x
+            used_node, gain, norm = add_features(
+                x_indptr[node], x_indptr[node + 1], x_indices, x_data, y[i], w[i], theta_node,
+                changes[0], used_node, gain, norm,
+            )  # fmt: skip
         if owner[i] >= 0:
             t = table_of[node]
             row = table_row[t]
             a, b = _codes(y[i], y[up[i]], w[i], w[up[i]], table_turn[t], k)
-            for slot in range(f_indptr[row], f_indptr[row + 1]):
-                f = f_data[slot]
-                feature = f_indices[slot]
-                gain += f * (theta_edge[feature, a] - theta_edge[feature, b])
-                norm += 2.0 * f * (change_edge[feature, a] - change_edge[feature, b] + f)
-                change_edge[feature, a] += f
-                change_edge[feature, b] -= f
-    return gain, norm
+            used_edge, gain, norm = add_features(
+                f_indptr[row], f_indptr[row + 1], f_indices, f_data, a, b, theta_edge,
+                changes[1], used_edge, gain, norm,
+            )  # fmt: skip
+    return gain, norm, used_node, used_edge
 
 
 @kernel
 def _apply(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
-    f_indptr, f_indices, theta_edge, table_of, table_row, table_turn,
-    change_node, change_edge, step,
+    f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, changes, step,
 ):  # fmt: skip
     """theta -= step * change, and change <- 0."""
     k = theta_node.shape[1]
@@ -316,23 +310,17 @@ def _apply(
         i = items[at]
         node = lo + i
         if component[i] >= 0:
-            a, b = y[i], w[i]
-            for slot in range(x_indptr[node], x_indptr[node + 1]):
-                feature = x_indices[slot]
-                theta_node[feature, a] -= step * change_node[feature, a]
-                change_node[feature, a] = 0.0
-                theta_node[feature, b] -= step * change_node[feature, b]
-                change_node[feature, b] = 0.0
+            apply_features(
+                x_indptr[node], x_indptr[node + 1], x_indices, y[i], w[i], step, theta_node,
+                changes[0],
+            )  # fmt: skip
         if owner[i] >= 0:
             t = table_of[node]
             row = table_row[t]
             a, b = _codes(y[i], y[up[i]], w[i], w[up[i]], table_turn[t], k)
-            for slot in range(f_indptr[row], f_indptr[row + 1]):
-                feature = f_indices[slot]
-                theta_edge[feature, a] -= step * change_edge[feature, a]
-                change_edge[feature, a] = 0.0
-                theta_edge[feature, b] -= step * change_edge[feature, b]
-                change_edge[feature, b] = 0.0
+            apply_features(
+                f_indptr[row], f_indptr[row + 1], f_indices, a, b, step, theta_edge, changes[1]
+            )
 
 
 @kernel
@@ -402,7 +390,7 @@ def _own_score(n, up, augmented, tables, slot, r, pair, mass, count):
 def _steps(
     s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices, x_data,
     theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, weight,
-    rate, inv_mu, spread, r, pair, mass, count, change_node, change_edge, done,
+    rate, inv_mu, spread, r, pair, mass, count, changes, done,
 ):  # fmt: skip
     """A step of the best length for each component of y != w; return their number.
 
@@ -418,10 +406,10 @@ def _steps(
         )
         if most <= 0.0:
             continue
-        gain, norm = _lay_out(
+        gain, norm, used_node, used_edge = _lay_out(
             lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data,
             theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn,
-            change_node, change_edge,
+            changes,
         )  # fmt: skip
         curvature = rate[s] * norm
         for at in range(begin, end):
@@ -434,9 +422,11 @@ def _steps(
             step = most if gain >= most * curvature else gain / curvature
         _apply(
             lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
-            f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, change_node,
-            change_edge, step * rate[s],
+            f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, changes,
+            step * rate[s],
         )  # fmt: skip
+        free_lines(used_node, changes[0])
+        free_lines(used_edge, changes[1])
         if step > 0.0:
             _move_mass(
                 lo, begin, end, items, up, y, w, component, owner, step, r, pair, mass, count
@@ -520,7 +510,7 @@ def pairwise_looks(
 @kernel
 def pairwise_steps(
     order, offsets, parent, features, theta_node, theta_edge, tabled, weight, rate, inv_mu, spread,
-    r, pair, mass, count, change_node, change_edge, y, w, tilt,
+    r, pair, mass, count, changes, y, w, tilt,
 ):  # fmt: skip
     """Step from w to y in the samples of ``order``, in turn, moving theta, r and the pairs.
 
@@ -548,21 +538,21 @@ def pairwise_steps(
             s, lo, n, up, y[lo:hi], w[lo:hi], tilt[lo:hi], component, owner, start, items,
             x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data, theta_edge,
             table_of, table_row, table_turn, weight, rate, inv_mu, spread, r, pair, mass, count,
-            change_node, change_edge, done,
+            changes, done,
         )  # fmt: skip
 
 
 @kernel
 def pairwise_visits(
     order, offsets, parent, features, theta_node, theta_edge, tabled, rules, cost, weight, rate,
-    inv_mu, inner, p0, r, pair, mass, count, change_node, change_edge, node_start, table_start,
+    inv_mu, inner, p0, r, pair, mass, count, changes, node_start, table_start,
     node_gram, table_gram, gap, given,
 ):  # fmt: skip
     """Visit the samples of ``order`` in turn: up to ``inner`` looks with their steps for each.
 
-    gap and given as `pairwise_looks` leaves them, when the visit began. change_* are scratch of
-    theta's shape, zero before and after. Without Gram matrices (node_gram of length 0) every look
-    gathers the scores anew.
+    gap and given as `pairwise_looks` leaves them, when the visit began. changes: of the node and
+    of the edge weights, see kernels/changes.py. Without Gram matrices (node_gram of length 0) every
+    look gathers the scores anew.
     """
     x_indptr, x_indices, x_data, f_indptr, f_indices, f_data = features
     table_of, table_row, table_turn = tabled
@@ -622,8 +612,8 @@ def pairwise_visits(
             found = _steps(
                 s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices,
                 x_data, theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row,
-                table_turn, weight, rate, inv_mu, spread, r, pair, mass, count, change_node,
-                change_edge, done,
+                table_turn, weight, rate, inv_mu, spread, r, pair, mass, count, changes,
+                done,
             )  # fmt: skip
             for c in range(found):
                 if done[c] == 0.0:

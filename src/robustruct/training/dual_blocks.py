@@ -18,6 +18,7 @@ from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weight
 from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
 from robustruct.kernels.atoms import atom_visits
+from robustruct.kernels.changes import no_change
 from robustruct.kernels.gram import gram_matrices, gram_sizes
 from robustruct.kernels.pairwise import (
     label_spread,
@@ -96,17 +97,13 @@ class DualBlocks:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(
-        self, order: np.ndarray, theta: np.ndarray, change: np.ndarray, penalty: float
-    ) -> None:
+    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float) -> None:
         """Improve the blocks of the samples in ``order``, and θ with them.
 
-        ``penalty``: what (penalty / 2) |θ|² holds θ down by. ``change``: scratch of θ's shape, zero
-        before and after.
+        ``penalty``: what (penalty / 2) |θ|² holds θ down by.
         """
         problem, batch = self.problem, self.problem.design.batch
         weights = _by_kind(problem, theta)
-        changes = _by_kind(problem, change)
         rate = problem.share / penalty
         features, tables, rules = self._layout
         q = self.q
@@ -115,13 +112,13 @@ class DualBlocks:
                 order, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
                 batch.buckets.arrays, features, *weights, tables, rules, problem.cost,
                 problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0,
-                q.r, *q.lists, *changes, self.gap, self.given,
+                q.r, *q.lists, self._changes, self.gap, self.given,
             )  # fmt: skip
         elif self.tuning.inner > 1:
             pairwise_visits(
                 order, batch.node_offsets, batch.parent, features, *weights, tables, rules,
                 problem.cost, problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0,
-                q.r, q.pair, q.mass, q.count, *changes, *self.grams, self.gap, self.given,
+                q.r, q.pair, q.mass, q.count, self._changes, *self.grams, self.gap, self.given,
             )  # fmt: skip
         else:
             at_once = min(LOOKS, max(1, batch.n_samples // 100))
@@ -131,7 +128,7 @@ class DualBlocks:
                 pairwise_steps(
                     some, batch.node_offsets, batch.parent, features, *weights, tables,
                     problem.node_weight, rate, self.inv_mu, self._spread, q.r, q.pair, q.mass,
-                    q.count, *changes, *self._found,
+                    q.count, self._changes, *self._found,
                 )  # fmt: skip
         q.grow()
 
@@ -157,6 +154,18 @@ class DualBlocks:
         """(N,) y, w and tilt of the samples last looked at."""
         n = self.problem.design.batch.n_nodes
         return np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n)
+
+    @cached_property
+    def _changes(self) -> tuple[tuple[np.ndarray, ...], ...]:
+        """Scratch of a step: how it changes node and edge weights."""
+        batch, k = self.problem.design.batch, self.problem.n_labels
+        entries = np.diff(self.nodes.indptr[batch.node_offsets]).max()
+        edges = (np.diff(batch.node_offsets) + np.diff(batch.chord_offsets)).max()
+        edges *= np.diff(self.edges.indptr).max()
+        return (
+            no_change(self.nodes.shape[1], entries, k),
+            no_change(self.edges.shape[1], edges, k * k),
+        )
 
     @cached_property
     def _spread(self) -> np.ndarray:

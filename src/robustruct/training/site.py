@@ -113,14 +113,14 @@ class Holding:
     def likelihood(self) -> Likelihood:
         return Likelihood(self.problem)
 
-    def visit(self, number: int, theta: np.ndarray, change: np.ndarray, orders: Round) -> None:
+    def visit(self, number: int, theta: np.ndarray, orders: Round) -> None:
         """A round of visits; the order depends on nothing but the seed, the pass and the shard."""
         blocks = self.blocks
         rng = np.random.default_rng([orders.seed, orders.number, number])
         order = rng.permutation(len(blocks.gap))[orders.part :: orders.parts]
         if orders.rest_below > -np.inf:
             order = order[blocks.gap[order] >= orders.rest_below]
-        blocks.visit(order, theta, change, orders.penalty)
+        blocks.visit(order, theta, orders.penalty)
 
 
 class Site:
@@ -133,7 +133,6 @@ class Site:
         numbered = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
         self.tuning = tuning
         self.shards = {number: Holding(one, tuning) for number, one in numbered.items()}
-        self._change: np.ndarray | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Site:
@@ -152,8 +151,6 @@ class Site:
 
     def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
         """Visit every sample that does not rest; θ moves in place."""
-        if self._change is None:
-            self._change = np.zeros_like(theta)
         # Turn and turn about: blocks of one shard visited in a row, and always in the same place
         # of a pass, would draw the centres to and fro without end.
         parts = 1 if len(self.shards) == 1 else TURNS
@@ -163,7 +160,7 @@ class Site:
                 orders, part=orders.part + orders.parts * turn, parts=orders.parts * parts
             )
             for number in rng.permutation(list(self.shards)):
-                self.shards[number].visit(number, theta, self._change, some)
+                self.shards[number].visit(number, theta, some)
         blocks = [shard.blocks for shard in self.shards.values()]
         return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
 
