@@ -14,6 +14,8 @@ from robustruct.errors import InvalidInputError
 
 T = TypeVar("T")
 
+CACHE_FRIENDLY = 2**18  # numbers, 2 MiB
+
 
 def n_threads(n_jobs: int | None) -> int:
     """Threads meant by ``n_jobs``: None is one, -1 all cores, -2 all but one."""
@@ -27,6 +29,12 @@ def n_threads(n_jobs: int | None) -> int:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
+    """(first, last) of rows that together are small enough for a processor's cache."""
+    step = max(1, CACHE_FRIENDLY // max(1, n_columns))
+    return [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
 
 def over_samples(
@@ -58,6 +66,15 @@ def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T
         for other in others:  # no thread may write into arrays that the caller takes up again
             other.exception()
     return [first, *(other.result() for other in others)]
+
+
+def evenly(things: np.ndarray, sizes: np.ndarray, n: int) -> list[np.ndarray]:
+    """``things`` in n lots of about equal size."""
+    if n == 1:
+        return [things]
+    ranked = things[np.argsort(sizes, kind="stable")]
+    # Dealt to and fro, so that nobody always gets the larger of two neighbours.
+    return [np.concatenate([ranked[i :: 2 * n], ranked[2 * n - 1 - i :: 2 * n]]) for i in range(n)]
 
 
 @cache

@@ -224,7 +224,9 @@ def take_sum(
     if not site.shards:
         return None
     if method == "moments":
-        return site.moments()
+        moments = np.empty_like(here.theta)
+        site.moments(moments)
+        return moments
     return getattr(site, method)(here.theta)
 
 

@@ -444,14 +444,15 @@ class DaskSites:
             answers[address] = Missing(tuple(self._load([address])[address]))
         return dict(sorted(answers.items()))
 
-    def moments(self) -> np.ndarray:
-        """G(q); what follows is a new θ, which workers get in full."""
+    def moments(self, out: np.ndarray) -> None:
+        """G(q) into ``out``; what follows is a new θ, which workers get in full."""
         if self.theta is None:  # no round yet: every adversary is at the truth
-            return np.zeros(self.outline.n_weights)
+            out[:] = 0.0
+            return
         answers = self._sum("moments")
         self.bytes_received += sum(answer.nbytes for answer in answers)
         self.new_theta = True
-        return np.sum(answers, axis=0)
+        np.sum(answers, axis=0, out=out)
 
     def _at(self, theta: np.ndarray, method: str) -> list[Any]:
         self.theta, self.new_theta = theta, False

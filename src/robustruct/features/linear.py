@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.features.matrix import for_kernels, label_sums, product, transposed_product
+from robustruct.features.matrix import Rows, for_kernels, label_sums, product, transposed_product
 from robustruct.features.space import Design, FeatureSpace
 from robustruct.kernels.linear import table_label_sums, table_sums
 from robustruct.scores import Scores
@@ -46,16 +46,19 @@ def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None 
 
 
 def adjoint(
-    design: Design, node_values: np.ndarray, table_values: np.ndarray, n_jobs: int | None = -1
+    design: Design,
+    node_values: Rows,
+    table_values: np.ndarray,
+    n_jobs: int | None = -1,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """The θ-shaped vector Φ' (r, q), so that <scores(θ), (r, q)> = <θ, adjoint(r, q)>.
 
     ``node_values`` r (N, k) in the order of the batch; ``table_values`` q (T, k, k), summed over
-    the edges of each table (see ``sum_over_tables``).
+    the edges of each table (see ``sum_over_tables``). Written into ``out``, if given.
     """
-    k = node_values.shape[1]
-    node_values = for_kernels(node_values)
-    theta = np.empty(n_weights(design, k))
+    k = table_values.shape[1]
+    theta = np.empty(n_weights(design, k)) if out is None else out
     node_block, edge_block = split_weights(design, theta, k)
     transposed_product(design.nodes, node_values, node_block, n_jobs)
     _edge_adjoint(design, table_values, edge_block, n_jobs)

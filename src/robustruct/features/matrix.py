@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from robustruct.kernels.linear import (
     sparse_product,
     sparse_transposed_product,
 )
-from robustruct.parallel import over_samples
+from robustruct.parallel import over_samples, stretches
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,25 @@ class SparseRows:
         np.cumsum(np.bincount(self.indices, minlength=self.shape[1]), out=offsets[1:])
         return offsets
 
+    def part(self, first: int, last: int) -> SparseRows:
+        """Rows first .. last-1, sharing memory but for where they begin."""
+        begin, end = self.indptr[first], self.indptr[last]
+        indptr = self.indptr[first : last + 1] - begin
+        entries = self.indices[begin:end], self.data[begin:end]
+        return SparseRows(indptr, *entries, (last - first, self.shape[1]))
+
     def to_scipy(self) -> sp.csr_array:
         """The same rows as a scipy array, sharing memory."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 
 FeatureMatrix: TypeAlias = np.ndarray | SparseRows
+
+
+class Rows(Protocol):
+    """Rows of numbers that need not all be in memory: an array, or what is made when asked for."""
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
 
 
 def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
@@ -91,17 +104,25 @@ def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1)
 
 
 def transposed_product(
-    matrix: FeatureMatrix, values: np.ndarray, out: np.ndarray, n_jobs: int | None = -1
+    matrix: FeatureMatrix, values: Rows, out: np.ndarray, n_jobs: int | None = -1
 ) -> None:
     """Write matrix.T @ values into out (d, m), for values (n, m)."""
-    if isinstance(matrix, np.ndarray):
-        np.dot(matrix.T, values, out=out)
-        return
     out[:] = 0.0
+    for start, end in stretches(matrix.shape[0], out.shape[1]):
+        some = for_kernels(values[start:end])
+        if isinstance(matrix, np.ndarray):
+            out += matrix[start:end].T @ some
+        else:
+            _add_transposed(matrix, start, some, out, n_jobs)
+
+
+def _add_transposed(
+    matrix: SparseRows, start: int, values: np.ndarray, out: np.ndarray, n_jobs: int | None
+) -> None:
     entries = matrix.indptr, matrix.indices, matrix.data
     # Each thread owns a range of columns, so that sums do not depend on the number of threads.
     over_samples(
-        lambda first, last: sparse_transposed_product(first, last, *entries, values, out),
+        lambda first, last: sparse_transposed_product(first, last, start, *entries, values, out),
         matrix.column_offsets,
         _worthwhile(n_jobs, matrix, values),
     )
@@ -110,6 +131,11 @@ def transposed_product(
 def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:
     """``n_jobs``, or 1 for products that take less time than starting a thread."""
     return n_jobs if len(matrix.data) * factor.shape[1] > 100_000 else 1
+
+
+def part_of(matrix: FeatureMatrix, first: int, last: int) -> FeatureMatrix:
+    """Rows first .. last-1, as views."""
+    return matrix.part(first, last) if isinstance(matrix, SparseRows) else matrix[first:last]
 
 
 def label_sums(

@@ -10,7 +10,7 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.features.columns import Columns, columns_from_state, encode_rows, fit_columns
-from robustruct.features.matrix import FeatureMatrix, distinct_rows, take_rows
+from robustruct.features.matrix import FeatureMatrix, distinct_rows, part_of, take_rows
 from robustruct.features.samples import Parts
 from robustruct.features.summary import FeatureSummary
 from robustruct.graphs import Batch
@@ -72,22 +72,29 @@ class Design:
 
     def take(self, samples: np.ndarray) -> Design:
         """The given samples as a design of their own, with the tables and rows that they use."""
-        batch, nodes = self.batch.take(samples), self.batch.nodes_of(samples)
-        inner, slots = batch.parent >= 0, self.batch.slots_of(samples)
+        nodes, slots = self.batch.nodes_of(samples), self.batch.slots_of(samples)
+        rows = take_rows(self.nodes, nodes)
+        return self._of(self.batch.take(samples), rows, self.table_of[slots], self.type_of[nodes])
+
+    def part(self, first: int, last: int) -> Design:
+        """Samples first .. last-1 of trees, with views of their rows."""
+        lo, hi = self.batch.node_offsets[[first, last]]
+        rows = part_of(self.nodes, lo, hi)
+        batch = self.batch.part(first, last)
+        return self._of(batch, rows, self.table_of[lo:hi], self.type_of[lo:hi])
+
+    def _of(
+        self, batch: Batch, nodes: FeatureMatrix, tables: np.ndarray, type_of: np.ndarray
+    ) -> Design:
+        """``tables`` (slots,): the table that each edge has here."""
+        inner = batch.parent >= 0
         table_of = np.zeros(batch.n_slots, np.intp)
-        tables, table_of[inner] = np.unique(self.table_of[slots[inner]], return_inverse=True)
-        if len(tables) == 0:
-            tables = np.zeros(1, np.intp)
-        edges, table_row = np.unique(self.table_row[tables], return_inverse=True)
-        return Design(
-            batch,
-            take_rows(self.nodes, nodes),
-            take_rows(self.edges, edges),
-            table_of,
-            table_row,
-            self.table_turned[tables],
-            self.type_of[nodes],
-        )
+        used = np.zeros(1, np.intp)
+        if self.n_tables > 1 and inner.any():
+            used, table_of[inner] = np.unique(tables[inner], return_inverse=True)
+        rows, table_row = np.unique(self.table_row[used], return_inverse=True)
+        edges = take_rows(self.edges, rows)
+        return Design(batch, nodes, edges, table_of, table_row, self.table_turned[used], type_of)
 
 
 @dataclass(frozen=True, eq=False)

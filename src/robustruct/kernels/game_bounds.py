@@ -51,16 +51,23 @@ def sum_largest(offsets, chord_offsets, parent, unary, tables, table_of, cost, w
 @kernel
 def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weight, p, upper):
     """upper[s] = max over labellings of the augmented score: p can be held to no more than this."""
-    augmented = np.empty_like(unary)
-    best = np.empty_like(unary)
     k = unary.shape[1]
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    up = np.empty(longest, np.intp)
+    augmented = np.empty((longest, k))
+    best = np.empty((longest, k))
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        augmented_unary(lo, hi, unary, cost, weight, p, augmented)
-        max_product_up(lo, hi, parent, augmented, tables, table_of, best)
+        n = hi - lo
+        for i in range(n):
+            up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
+        augmented_unary(0, n, unary[lo:hi], cost, weight[lo:hi], p[lo:hi], augmented)
+        max_product_up(0, n, up, augmented, tables, table_of[lo:hi], best)
         total = 0.0
-        for i in range(lo, hi):
-            if parent[i] < 0:
+        for i in range(n):
+            if up[i] < 0:
                 value = best[i, 0]
                 for b in range(1, k):
                     value = best[i, b] if best[i, b] > value else value

@@ -58,17 +58,20 @@ def sparse_product(first, last, indptr, indices, data, weights, out):
 
 
 @kernel
-def sparse_transposed_product(first, last, indptr, indices, data, values, out):
-    """Add to rows first .. last-1 of out (d, m) the transposed matrix times values (n, m)."""
-    m = values.shape[1]
-    for i in range(len(indptr) - 1):
+def sparse_transposed_product(first, last, start, indptr, indices, data, values, out):
+    """Add to rows first .. last-1 of out (d, m) a transposed matrix times values (n, m).
+
+    The matrix is rows start .. start+n-1 of the one given.
+    """
+    n, m = values.shape
+    for i in range(n):
         row = values[i]
         empty = True
         for a in range(m):
             empty = empty and row[a] == 0.0
         if empty:  # as for most nodes in the moments of training
             continue
-        for j in range(indptr[i], indptr[i + 1]):
+        for j in range(indptr[start + i], indptr[start + i + 1]):
             if first <= indices[j] < last:
                 value = data[j]
                 total = out[indices[j]]

@@ -20,6 +20,17 @@ def add_multiple(to, factor, vector):
 
 
 @kernel
+def settle(theta, centre, alpha, kappa):
+    """θ <- (θ + kappa z) / (alpha + kappa); return |θ|² before."""
+    total = 0.0
+    scale = 1.0 / (alpha + kappa)
+    for j in range(len(theta)):
+        total += theta[j] ** 2
+        theta[j] = scale * (theta[j] + kappa * centre[j])
+    return total
+
+
+@kernel
 def follow_centre(theta, centre, alpha, kappa, new_kappa):
     """z <- θ, and θ <- (G + new_kappa z) / (alpha + new_kappa), G = (alpha + kappa) θ − kappa z."""
     scale = 1.0 / (alpha + new_kappa)

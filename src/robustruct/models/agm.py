@@ -50,7 +50,7 @@ def _same_games(problem: Problem, last: Problem) -> bool:
 def _resume(ascent: PairwiseAscent, blocks: DualBlocks, last: DualBlocks) -> None:
     """Go on from the strategies of an earlier fit: weights alone would say little to the dual."""
     blocks.q, blocks.p0 = last.q, last.p0
-    ascent.follow(ascent.sites.moments())
+    ascent.follow()
 
 
 class AGM(StructuredModel):

@@ -8,6 +8,7 @@ depend on the number of threads.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +28,7 @@ from robustruct.kernels.pairwise import (
     pairwise_visits,
 )
 from robustruct.kernels.predictor import move_centres
-from robustruct.parallel import n_threads, over_samples, together
+from robustruct.parallel import evenly, n_threads, over_samples, together
 from robustruct.training.problem import Problem
 from robustruct.training.tuning import Tuning
 
@@ -147,7 +148,8 @@ class DualBlocks:
         spare = self._spare_slots
         work = len(samples) * self._additions_per_sample
         threads = min(len(spare), len(samples), 1 + int(work // THREAD_PAYS))
-        together(look, [(samples[t::threads], spare[t]) for t in range(threads)])
+        shared_out = evenly(samples, np.diff(batch.node_offsets)[samples], threads)
+        together(look, list(zip(shared_out, spare, strict=False)))
 
     @cached_property
     def _found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -202,8 +204,8 @@ class DualBlocks:
         """The samples' part of the duality gap, as the last visits saw it."""
         return float(self.problem.share @ (self.gap + self.given))
 
-    def moments(self) -> np.ndarray:
-        """G(q) from the marginals themselves, after these were made exactly consistent."""
+    def moments(self, out: np.ndarray) -> None:
+        """Into ``out``: G(q) from the marginals, after these were made exactly consistent."""
         problem, design = self.problem, self.problem.design
         batch, k = design.batch, problem.n_labels
         q = self.q
@@ -214,9 +216,7 @@ class DualBlocks:
         slots = np.flatnonzero(batch.parent >= 0)
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
-        nodes = q.r * -share[:, None]
-        nodes[np.arange(batch.n_nodes), truth] += share
-        return adjoint(design, nodes, sums, problem.n_jobs)
+        adjoint(design, _Excess(truth, q.r, share), sums, problem.n_jobs, out)
 
     # ------------------------------------------------------------------------------- keeping them
 
@@ -229,6 +229,21 @@ class DualBlocks:
         """Go on from an earlier `state`."""
         self.p0[:], self.gap[:], self.given[:] = state["p0"], state["gap"], state["given"]
         self.q.restore(state)
+
+
+@dataclass(frozen=True, eq=False)
+class _Excess:
+    """share_i (e_{y_i} − r_i), some rows at a time."""
+
+    labels: np.ndarray
+    r: np.ndarray
+    share: np.ndarray
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray:
+        share = self.share[rows]
+        excess = self.r[rows] * -share[:, None]
+        excess[np.arange(len(share)), self.labels[rows]] += share
+        return excess
 
 
 def _by_kind(problem: Problem, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

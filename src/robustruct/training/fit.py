@@ -129,12 +129,21 @@ class Progress:
         """Whether training should stop."""
         return self.converged or self.stopped
 
-    def report(self, n_iter: int, theta: np.ndarray, primal: float, dual: float) -> bool:
-        """Take note of a certificate; True when training should stop."""
+    def report(
+        self, n_iter: int, theta: np.ndarray, primal: float, dual: float, may_keep: bool = False
+    ) -> bool:
+        """Take note of a certificate; True when training should stop.
+
+        θ is copied, unless we ``may_keep`` it because the caller will not change it any more.
+        """
         if primal < self.primal:
-            if np.isinf(self.primal):  # what is there may be an earlier model's
-                self.theta = np.empty_like(theta)
-            self.primal, self.theta[:] = primal, theta
+            if may_keep:
+                self.theta = theta
+            else:
+                if np.isinf(self.primal):  # what is there may be an earlier model's
+                    self.theta = np.empty_like(theta)
+                self.theta[:] = theta
+            self.primal = primal
         self.dual = max(self.dual, dual)
         elapsed = time.perf_counter() - self.started
         record = Record(n_iter, elapsed, primal, dual, self.gap)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustruct.kernels.proximal import squared_distance
+from robustruct.kernels.proximal import settle, squared_distance
 from robustruct.training.fit import Progress, inside
 from robustruct.training.site import Follow, Round, Seen, Sites
 
@@ -29,7 +29,16 @@ PULL = 3.0  # kappa / alpha at the start
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
 
-SCALARS = ("kappa", "n_passes", "last_fall", "least_gap", "eagerness", "next_check", "optimism")
+SCALARS = (
+    "kappa",
+    "n_passes",
+    "last_fall",
+    "least_gap",
+    "eagerness",
+    "next_check",
+    "optimism",
+    "away",
+)
 
 
 class PairwiseAscent:
@@ -41,7 +50,10 @@ class PairwiseAscent:
         self.kappa = PULL * self.alpha
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
-        self.seen = Seen(np.inf, np.inf)
+        self.seen, self.away = Seen(np.inf, np.inf), 0.0
+        """What the last pass saw, and |θ − z|² after it."""
+        self.following = False
+        """Whether θ is being recomputed."""
         self.centre = np.zeros(self.outline.n_weights) if centre is None else centre.copy()
         self.theta = self.kappa / (self.alpha + self.kappa) * self.centre
 
@@ -55,7 +67,8 @@ class PairwiseAscent:
         before = self.sites.generation
         self.seen = self.sites.round(self.theta, self.centre, orders)
         if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
-            self.follow(self.sites.moments())
+            self.follow()
+        self.away = squared_distance(self.theta, self.centre)
 
     @property
     def has_seen(self) -> bool:
@@ -64,8 +77,7 @@ class PairwiseAscent:
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
-        away = squared_distance(self.theta, self.centre)
-        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * away
+        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * self.away
 
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
@@ -102,11 +114,17 @@ class PairwiseAscent:
         """G(q), as tracked by the steps taken."""
         return (self.alpha + self.kappa) * self.theta - self.kappa * self.centre
 
-    def follow(self, moments: np.ndarray) -> None:
-        """θ from G(q) and the centre."""
-        np.multiply(self.centre, self.kappa, out=self.theta)
-        self.theta += moments
-        self.theta /= self.alpha + self.kappa
+    def follow(self) -> float:
+        """θ from G(q), recomputed, and the centre; return |G(q)|²."""
+        self.following = True
+        self.sites.moments(self.theta)
+        square = self._settle()
+        self.following = False
+        return square
+
+    def _settle(self) -> float:
+        """θ holds G(q) and becomes the weights; return |G(q)|²."""
+        return settle(self.theta, self.centre, self.alpha, self.kappa)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the passes to come depend on; `restore` takes it back."""
@@ -133,13 +151,16 @@ class PairwiseAscent:
         self.seen = Seen(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
         self.centre[:] = self.theta
-        self.follow(self.sites.moments())
+        self.follow()
 
     def plain_bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
 
-        The blocks q may then be half grown, and no kernel may look at them.
+        The blocks q may then be half grown, and no kernel may look at them. If it was θ that was
+        half recomputed, they are whole.
         """
+        if self.following:
+            self.follow()
         regret, gain = self.sites.plain_bounds(self.theta)
         return regret + self._penalty(self.theta), gain
 
@@ -148,10 +169,9 @@ class PairwiseAscent:
         generation = None
         while generation != self.sites.generation:  # bounds and moments must be of the same blocks
             generation = self.sites.generation
-            moments = self.sites.moments()
-            self.follow(moments)
+            square = self.follow()
             regret, gain = self.sites.bounds(self.theta)
-        return regret + self._penalty(self.theta), gain - self._penalty(moments) / self.alpha**2
+        return regret + self._penalty(self.theta), gain - 0.5 * square / self.alpha
 
     def _penalty(self, theta: np.ndarray) -> float:
         return 0.5 * self.alpha * float(theta @ theta)
@@ -196,6 +216,7 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
     due = number == next_check and (progress.check_every or max_iter - number >= number)
     if promising or due or number == max_iter:
         ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
-        progress.report(number, ascent.weights, *ascent.bounds())
+        bounds = ascent.bounds()
+        progress.report(number, ascent.weights, *bounds, may_keep=number == max_iter)
         ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
     ascent.n_passes = number

@@ -26,6 +26,7 @@ from robustruct.features import Design, FeatureMatrix, n_weights, scores
 from robustruct.formats.container import checksum
 from robustruct.game.game import Game, upper_bounds
 from robustruct.inference import score_of
+from robustruct.parallel import over_samples, stretches
 from robustruct.scores import Scores
 
 
@@ -173,9 +174,44 @@ class Problem:
 
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
         """The part of the primal that is not the penalty."""
+        regrets, offsets = np.empty(len(self.share)), self.design.batch.node_offsets
+
+        def add(first: int, last: int) -> None:
+            for a, b in self._stretches(first, last):
+                part = self.part(a, b)
+                regrets[a:b] = part._regrets(theta, p[offsets[a] : offsets[b]])
+
+        if self.design.batch.n_chords:  # their elimination orders are for the whole batch
+            regrets = self._regrets(theta, p)
+        else:
+            over_samples(add, offsets, self.n_jobs)
+        return float(self.share @ regrets)
+
+    def _regrets(self, theta: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """(S,)"""
         ψ = self.scores(theta)
         upper = upper_bounds(Game(ψ, self.cost, self.node_weight), p, self.n_jobs)
-        return float(self.share @ (upper - score_of(ψ, self.labels)))
+        return upper - score_of(ψ, self.labels)
+
+    def part(self, first: int, last: int) -> Problem:
+        """Samples first .. last-1, for one thread; only for trees."""
+        lo, hi = self.design.batch.node_offsets[[first, last]]
+        return replace(
+            self,
+            design=self.design.part(first, last),
+            labels=self.labels[lo:hi],
+            node_weight=self.node_weight[lo:hi],
+            share=self.share[first:last],
+            n_jobs=1,
+        )
+
+    def _stretches(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Samples first .. last-1 in ranges whose scores are small enough for the cache."""
+        offsets = self.design.batch.node_offsets
+        n_nodes = offsets[last] - offsets[first]
+        starts = [offsets[first] + a for a, _ in stretches(n_nodes, self.n_labels)]
+        cuts = np.unique([*np.searchsorted(offsets, starts), last])
+        return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
     def dual(self, theta_of_q: np.ndarray, r: np.ndarray) -> float:
         """Lower bound on the optimum from feasible adversary marginals and the θ(q) they imply."""
@@ -183,8 +219,11 @@ class Problem:
 
     def gain(self, r: np.ndarray) -> float:
         """The part of the dual that is not the penalty: what the adversary's r cost at least."""
-        if self.truth_is_predictor:
-            expected = (r * self.cost[self.labels]).sum(axis=1)
-        else:
-            expected = (r @ self.cost.T).min(axis=1)
+        expected = np.empty(len(r))
+        for first, last in stretches(*r.shape):
+            some = slice(first, last)
+            if self.truth_is_predictor:
+                expected[some] = (r[some] * self.cost[self.labels[some]]).sum(axis=1)
+            else:
+                expected[some] = (r[some] @ self.cost.T).min(axis=1)
         return float((self.node_share * self.node_weight) @ expected)

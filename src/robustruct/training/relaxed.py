@@ -156,15 +156,16 @@ class RelaxedAscent(PairwiseAscent):
     def moments(self) -> np.ndarray:
         return super().moments() - self.alpha * self.origin
 
-    def follow(self, moments: np.ndarray) -> None:
-        super().follow(moments + self.alpha * self.origin)
+    def _settle(self) -> float:
+        self.theta += self.alpha * self.origin
+        return super()._settle()
 
     def move_centres(self) -> None:
         multipliers = self.theta[~self.real]
         super().move_centres()
-        moments = self.moments()
+        self.theta[:] = self.moments()
         self.origin[~self.real] = multipliers
-        self.follow(moments)
+        self._settle()
 
     def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), "origin": self.origin}
@@ -174,7 +175,7 @@ class RelaxedAscent(PairwiseAscent):
         super().restore(state)
 
     def bounds(self) -> tuple[float, float]:
-        self.follow(self.sites.moments())
+        self.follow()
         problem, design, k = self.whole, self.whole.design, self.whole.n_labels
         weights, batch = self.weights, self.whole.design.batch
         primal = 0.5 * problem.alpha * float(weights @ weights)

@@ -77,8 +77,8 @@ class Sites(Protocol):
     def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
         """All centres follow, and θ with them."""
 
-    def moments(self) -> np.ndarray:
-        """G(q), recomputed."""
+    def moments(self, out: np.ndarray) -> None:
+        """G(q), recomputed, into ``out``."""
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q): primal and dual but for the penalties."""
@@ -170,9 +170,14 @@ class Site:
             shard.blocks.move_predictors()
         follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
 
-    def moments(self) -> np.ndarray:
-        """G(q), recomputed."""
-        return _total([shard.blocks.moments() for shard in self.shards.values()])
+    def moments(self, out: np.ndarray) -> None:
+        """G(q), recomputed, into ``out``."""
+        first, *others = self.shards.values()
+        first.blocks.moments(out)
+        one = np.empty_like(out) if others else out
+        for shard in others:
+            shard.blocks.moments(one)
+            out += one
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q)."""
