@@ -68,15 +68,6 @@ def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T
     return [first, *(other.result() for other in others)]
 
 
-def evenly(things: np.ndarray, sizes: np.ndarray, n: int) -> list[np.ndarray]:
-    """``things`` in n lots of about equal size."""
-    if n == 1:
-        return [things]
-    ranked = things[np.argsort(sizes, kind="stable")]
-    # Dealt to and fro, so that nobody always gets the larger of two neighbours.
-    return [np.concatenate([ranked[i :: 2 * n], ranked[2 * n - 1 - i :: 2 * n]]) for i in range(n)]
-
-
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     """Threads are kept: starting one takes longer than much of the work it is for."""

@@ -21,6 +21,7 @@ from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.predictor import predictor
+from robustruct.kernels.steps import label_spread
 
 
 @kernel
@@ -282,11 +283,7 @@ def atom_visits(
     k = theta_node.shape[1]
     n_slots = len(parent)
     cost_t = cost.T.copy()
-    spread = np.zeros((k, k))
-    for y in range(k):
-        for w in range(k):
-            for a in range(k):
-                spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
+    spread = label_spread(cost)
     tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((offsets[-1], k))
     augmented = np.empty((offsets[-1], k))

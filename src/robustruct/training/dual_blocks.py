@@ -21,20 +21,16 @@ from robustruct.game.blocks import Blocks
 from robustruct.kernels.atoms import atom_visits
 from robustruct.kernels.changes import no_change
 from robustruct.kernels.gram import gram_matrices, gram_sizes
-from robustruct.kernels.pairwise import (
-    label_spread,
-    pairwise_looks,
-    pairwise_steps,
-    pairwise_visits,
-)
+from robustruct.kernels.pairwise import pairwise_turns, pairwise_visits
 from robustruct.kernels.predictor import move_centres
-from robustruct.parallel import evenly, n_threads, over_samples, together
+from robustruct.parallel import n_threads, over_samples, together
 from robustruct.training.problem import Problem
 from robustruct.training.tuning import Tuning
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
 LOOKS = 32  # samples looked at together: of 9000 it costs a twentieth more passes, 64 a tenth
-THREAD_PAYS = 50_000  # additions; waking a thread takes about as long
+TURNS_AT_ONCE = 16  # in one call of a kernel: between calls an interruption is noticed
+THREAD_PAYS = 50_000  # additions between two turns
 
 
 class DualBlocks:
@@ -123,33 +119,35 @@ class DualBlocks:
             )  # fmt: skip
         else:
             at_once = min(LOOKS, max(1, batch.n_samples // 100))
-            for first in range(0, len(order), at_once):
-                some = order[first : first + at_once]
-                self._look(some, weights)
-                pairwise_steps(
-                    some, batch.node_offsets, batch.parent, features, *weights, tables,
-                    problem.node_weight, rate, self.inv_mu, self._spread, q.r, q.pair, q.mass,
-                    q.count, self._changes, *self._found,
-                )  # fmt: skip
+            for first in range(0, len(order), TURNS_AT_ONCE * at_once):
+                some = order[first : first + TURNS_AT_ONCE * at_once]
+                self._turns(some, at_once, weights, rate)
         q.grow()
 
-    def _look(self, samples: np.ndarray, weights: tuple[np.ndarray, np.ndarray]) -> None:
+    def _turns(
+        self,
+        order: np.ndarray,
+        at_once: int,
+        weights: tuple[np.ndarray, np.ndarray],
+        rate: np.ndarray,
+    ) -> None:
         problem, batch, q = self.problem, self.problem.design.batch, self.q
         assert isinstance(q, Blocks)
         features, tables, rules = self._layout
+        counters = np.array([0, 0, min(at_once, len(order))], np.int64)
 
-        def look(some: np.ndarray, slot_of_table: np.ndarray) -> None:
-            pairwise_looks(
-                some, batch.node_offsets, batch.parent, features, *weights, tables, rules,
-                problem.cost, problem.node_weight, self.inv_mu, self.p0, q.r, q.pair, q.mass,
-                q.count, slot_of_table, *self._found, self.gap, self.given,
+        def visit(leads: bool, slot_of_table: np.ndarray) -> None:
+            pairwise_turns(
+                leads, counters, order, at_once, batch.node_offsets, batch.parent, features,
+                *weights, tables, rules, problem.cost, problem.node_weight, rate, self.inv_mu,
+                self.p0, q.r, q.pair, q.mass, q.count, self._changes, slot_of_table, *self._found,
+                self.gap, self.given,
             )  # fmt: skip
 
         spare = self._spare_slots
-        work = len(samples) * self._additions_per_sample
-        threads = min(len(spare), len(samples), 1 + int(work // THREAD_PAYS))
-        shared_out = evenly(samples, np.diff(batch.node_offsets)[samples], threads)
-        together(look, list(zip(shared_out, spare, strict=False)))
+        work = min(at_once, len(order)) * self._additions_per_sample
+        threads = min(len(spare), at_once, 1 + int(work // THREAD_PAYS))
+        together(visit, [(t == 0, spare[t]) for t in range(threads)])
 
     @cached_property
     def _found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,10 +166,6 @@ class DualBlocks:
             no_change(self.nodes.shape[1], entries, k),
             no_change(self.edges.shape[1], edges, k * k),
         )
-
-    @cached_property
-    def _spread(self) -> np.ndarray:
-        return label_spread(self.problem.cost)
 
     @cached_property
     def _spare_slots(self) -> list[np.ndarray]:

@@ -1,0 +1,67 @@
+"""Counters that several threads share while they run kernels.
+
+Plain loads in a loop may be moved out of it by the compiler; these may not, and what one thread has
+written before it writes a counter, another sees after it has read it.
+"""
+
+import os
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from robustruct.kernels._jit import kernel
+
+SPINS = 1000  # some microseconds; waking a thread that sleeps takes tens to hundreds
+
+# What a thread that has spun for long calls to let others run.
+_give_way = types.ExternalFunction("sched_yield", types.int32()) if os.name == "posix" else None
+
+
+def _place(context, builder, signature, arguments):
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(array.data, [arguments[1]])
+
+
+@intrinsic
+def read(typing_context, counters, i):
+    """counters[i]."""
+
+    def code(context, builder, signature, arguments):
+        place = _place(context, builder, signature, arguments)
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(counters, types.intp), code
+
+
+@intrinsic
+def write(typing_context, counters, i, value):
+    """counters[i] = value."""
+
+    def code(context, builder, signature, arguments):
+        place = _place(context, builder, signature, arguments)
+        builder.store_atomic(arguments[2], place, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(counters, types.intp, types.int64), code
+
+
+@intrinsic
+def add_one(typing_context, counters, i):
+    """counters[i] += 1; return what it was."""
+
+    def code(context, builder, signature, arguments):
+        place = _place(context, builder, signature, arguments)
+        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "acq_rel")
+
+    return types.int64(counters, types.intp), code
+
+
+@kernel
+def wait_for(counters, i, value):
+    """Until counters[i] is at least value."""
+    spins = 0
+    while read(counters, i) < value:
+        spins += 1
+        if _give_way is not None and spins > SPINS:
+            _give_way()

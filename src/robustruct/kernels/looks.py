@@ -1,0 +1,187 @@
+"""What a visit of training looks at: the scores of one sample, its best and its worst labelling.
+
+Arrays are named as in kernels/pairwise.py.
+"""
+
+import numpy as np
+
+from robustruct.kernels._jit import kernel
+from robustruct.kernels.max_product import max_product_down, max_product_up
+from robustruct.kernels.predictor import predictor
+
+
+@kernel
+def local_parents(lo, n, parent, up):
+    for i in range(n):
+        up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
+
+
+@kernel
+def gather_scores(
+    lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
+    theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
+    unary, tables, slot, slot_turn,
+):  # fmt: skip
+    """Scores of one sample under theta: unary (n, k), and its distinct tables with slot (n,)
+
+    and slot_turn (tables,), the orientation of each; return the number of distinct tables.
+    """
+    k = unary.shape[1]
+    used = 0
+    for i in range(lo, hi):
+        for b in range(k):
+            unary[i - lo, b] = unary_mask[node_kind[i], b]
+        for at in range(x_indptr[i], x_indptr[i + 1]):
+            x = x_data[at]
+            feature = x_indices[at]
+            for b in range(k):
+                unary[i - lo, b] += x * theta_node[feature, b]
+        if parent[i] < 0:
+            slot[i - lo] = 0
+            continue
+        t = table_of[i]
+        if slot_of_table[t] < 0:
+            slot_of_table[t] = used
+            slot_turn[used] = table_turn[t]
+            flat = tables[used].reshape(k * k)
+            used += 1
+            for code in range(k * k):
+                flat[code] = 0.0
+            for at in range(f_indptr[table_row[t]], f_indptr[table_row[t] + 1]):
+                f = f_data[at]
+                feature = f_indices[at]
+                for code in range(k * k):
+                    flat[code] += f * theta_edge[feature, code]
+            table = tables[used - 1]
+            if table_turn[t] == 1:
+                for b in range(k):
+                    for a in range(b):
+                        table[b, a], table[a, b] = table[a, b], table[b, a]
+            for b in range(k):
+                for a in range(k):
+                    table[b, a] += pair_mask[table_turn[t], b, a]
+        slot[i - lo] = slot_of_table[t]
+    for i in range(lo, hi):
+        if parent[i] >= 0:
+            slot_of_table[table_of[i]] = -1
+    return used
+
+
+@kernel
+def _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented):
+    """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r)."""
+    k = unary.shape[1]
+    given = 0.0
+    for i in range(lo, hi):
+        out = augmented[i - lo]
+        for b in range(k):
+            out[b] = 0.0
+        if inv_mu == 0.0:
+            for a in range(k):
+                p[a] = p0[i, a]
+        else:
+            predictor(p0[i], r[i], cost_t, inv_mu, scratch, p)
+        for a in range(k):
+            if p[a] > 0.0:
+                share = weight[i] * p[a]
+                for b in range(k):
+                    out[b] += share * cost[a, b]
+        if inv_mu != 0.0:
+            expected = 0.0
+            for b in range(k):
+                expected += out[b] * r[i, b]
+                scratch[b] = 0.0
+            for b in range(k):
+                if r[i, b] != 0.0:
+                    for a in range(k):
+                        scratch[a] += r[i, b] * cost_t[b, a]
+            given += expected - weight[i] * scratch.min()
+        for b in range(k):
+            out[b] += unary[i - lo, b]
+    return given
+
+
+@kernel
+def _own_score(n, up, augmented, tables, slot, r, pair, mass, count):
+    """What the sample's marginals score: <augmented, r> + <tables, q>."""
+    k = augmented.shape[1]
+    value = 0.0
+    for i in range(n):
+        for b in range(k):
+            if r[i, b] != 0.0:
+                value += r[i, b] * augmented[i, b]
+        if up[i] >= 0:
+            table = tables[slot[i]]
+            for at in range(count[i]):
+                code = pair[i, at]
+                value += mass[i, at] * table[code // k, code % k]
+    return value
+
+
+@kernel
+def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, worst, labels):
+    """Lowest-scoring labelling whose nodes and edges all carry mass, into labels (n,).
+
+    up (n,) local parents; pair, mass and count are the rows of the sample.
+    """
+    k = augmented.shape[1]
+    message = np.empty(k)
+    for i in range(n):
+        for b in range(k):
+            worst[i, b] = augmented[i, b] if r[i, b] > 0.0 else np.inf
+    for i in range(n):
+        if up[i] < 0:
+            continue
+        for a in range(k):
+            message[a] = np.inf
+        table = tables[slot[i]]
+        for at in range(count[i]):
+            b = pair[i, at] // k
+            a = pair[i, at] % k
+            value = worst[i, b] + table[b, a]
+            message[a] = value if value < message[a] else message[a]
+        for a in range(k):
+            worst[up[i], a] += message[a]
+    for i in range(n - 1, -1, -1):
+        choice = -1
+        value = np.inf
+        if up[i] < 0:
+            for b in range(k):
+                if worst[i, b] < value:
+                    value = worst[i, b]
+                    choice = b
+        else:
+            table = tables[slot[i]]
+            for at in range(count[i]):
+                b = pair[i, at] // k
+                if (
+                    pair[i, at] % k == labels[up[i]]
+                    and worst[i, b] + table[b, labels[up[i]]] < value
+                ):
+                    value = worst[i, b] + table[b, labels[up[i]]]
+                    choice = b
+        if choice < 0:
+            return False  # marginals that rounding made inconsistent: no labelling in the support
+        labels[i] = choice
+    return True
+
+
+@kernel
+def look(
+    lo, n, up, cost, cost_t, weight, inv_mu, p0, r, pair, mass, count, unary, tables, slot,
+    augmented, best, p, scratch, y, w, enough,
+):  # fmt: skip
+    """Best labelling y and worst one w in the support, under the scores as they are.
+
+    Return (gap, what the predictor gives away, whether to step from w to y). No w is looked for
+    where the gap is at most ``enough``.
+    """
+    hi = lo + n
+    lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
+    max_product_up(0, n, up, augmented, tables, slot, best)
+    own = r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi]
+    value = max_product_down(0, n, up, tables, slot, best, y)
+    value -= _own_score(n, up, augmented, tables, slot, *own)
+    if value <= enough:
+        return value, lost, False
+    return value, lost, _worst_in_support(n, up, augmented, tables, slot, *own, best, w)
