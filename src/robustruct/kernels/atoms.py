@@ -19,8 +19,9 @@ from robustruct.kernels._jit import kernel
 from robustruct.kernels.buckets import JunctionTrees, bucket_max
 from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.forests import edges_of_sample, find_root
+from robustruct.kernels.linear import row_product
+from robustruct.kernels.looks import augment
 from robustruct.kernels.pairs import DUST
-from robustruct.kernels.predictor import predictor
 from robustruct.kernels.steps import label_spread
 
 
@@ -35,12 +36,10 @@ def _gather(
     node_kind, unary_mask, pair_mask = masks
     k = unary.shape[1]
     for i in range(lo, hi):
-        for b in range(k):
-            unary[i, b] = unary_mask[node_kind[i], b]
-        for at in range(x_indptr[i], x_indptr[i + 1]):
-            row = theta_node[x_indices[at]]
-            for b in range(k):
-                unary[i, b] += x_data[at] * row[b]
+        row_product(
+            x_indptr[i], x_indptr[i + 1], x_indices, x_data, theta_node, unary_mask[node_kind[i]],
+            unary[i],
+        )  # fmt: skip
     used = 0
     for e in range(n_edges):
         t = table_of[slots[e]]
@@ -61,36 +60,6 @@ def _gather(
         place[slots[e]] = place_of_table[t]
     for e in range(n_edges):
         place_of_table[table_of[slots[e]]] = -1
-
-
-@kernel
-def _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, unary, augmented):
-    """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r)."""
-    k = unary.shape[1]
-    p = np.empty(k)
-    scratch = np.empty(k)
-    given = 0.0
-    for i in range(lo, hi):
-        if inv_mu == 0.0:
-            p[:] = p0[i]
-        else:
-            predictor(p0[i], r[i], cost_t, inv_mu, scratch, p)
-        expected = 0.0
-        least = np.inf
-        for a in range(k):
-            loss = 0.0
-            for b in range(k):
-                loss += cost[a, b] * r[i, b]
-            expected += p[a] * loss
-            least = min(least, loss)
-        if inv_mu != 0.0:
-            given += weight[i] * (expected - least)
-        for b in range(k):
-            gain = 0.0
-            for a in range(k):
-                gain += p[a] * cost[a, b]
-            augmented[i, b] = unary[i, b] + weight[i] * gain
-    return given
 
 
 @kernel
@@ -287,6 +256,8 @@ def atom_visits(
     tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((offsets[-1], k))
     augmented = np.empty((offsets[-1], k))
+    expected = np.empty(k)
+    p = np.empty(k)
     slots = np.empty(n_slots, np.intp)
     most_edges = 1
     for s in order:
@@ -311,7 +282,10 @@ def atom_visits(
                 lo, hi, n_edges, slots, features, theta_node, theta_edge, layout, masks,
                 place_of_table, unary, tables, place,
             )  # fmt: skip
-            lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, unary, augmented)
+            lost = augment(
+                lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary[lo:hi],
+                augmented[lo:hi],
+            )  # fmt: skip
             bucket_max(s, s + 1, offsets, graph, augmented, tables, best, values)
             value = values[s]
             worst = 0

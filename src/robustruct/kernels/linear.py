@@ -43,18 +43,51 @@ def assemble_rows(
 
 
 @kernel
-def sparse_product(first, last, indptr, indices, data, weights, out):
-    """Rows first .. last-1 of the product with weights (d, m), into out (n, m)."""
+def row_product(begin, end, indices, data, weights, base, out):
+    """out (m,) = base (m,) + Σ_j data[j] weights[indices[j]] over entries begin .. end-1.
+
+    From eight columns on, eight sums at a time stay in registers (the last eight overlap those
+    before): stores and loads of every sum for every entry would take most of the time.
+    """
     m = weights.shape[1]
-    for i in range(first, last):
-        total = out[i]
+    if m < 8:
         for a in range(m):
-            total[a] = 0.0
-        for j in range(indptr[i], indptr[i + 1]):
+            out[a] = base[a]
+        for j in range(begin, end):
             value = data[j]
             row = weights[indices[j]]
             for a in range(m):
-                total[a] += value * row[a]
+                out[a] += value * row[a]
+        return
+    one = np.uint64(1)  # unsigned, or numba would allow for negative indices
+    for start in range(0, m, 8):
+        a0 = np.uint64(min(start, m - 8))
+        a1 = a0 + one
+        a2 = a1 + one
+        a3 = a2 + one
+        a4 = a3 + one
+        a5 = a4 + one
+        a6 = a5 + one
+        a7 = a6 + one
+        s0, s1, s2, s3 = base[a0], base[a1], base[a2], base[a3]
+        s4, s5, s6, s7 = base[a4], base[a5], base[a6], base[a7]
+        for j in range(begin, end):
+            value = data[j]
+            i = np.uint64(indices[j])
+            v0, v1, v2, v3 = weights[i, a0], weights[i, a1], weights[i, a2], weights[i, a3]
+            v4, v5, v6, v7 = weights[i, a4], weights[i, a5], weights[i, a6], weights[i, a7]
+            s0, s1, s2, s3 = s0 + value * v0, s1 + value * v1, s2 + value * v2, s3 + value * v3
+            s4, s5, s6, s7 = s4 + value * v4, s5 + value * v5, s6 + value * v6, s7 + value * v7
+        out[a0], out[a1], out[a2], out[a3] = s0, s1, s2, s3
+        out[a4], out[a5], out[a6], out[a7] = s4, s5, s6, s7
+
+
+@kernel
+def sparse_product(first, last, indptr, indices, data, weights, out):
+    """Rows first .. last-1 of the product with weights (d, m), into out (n, m)."""
+    nothing = np.zeros(weights.shape[1])
+    for i in range(first, last):
+        row_product(indptr[i], indptr[i + 1], indices, data, weights, nothing, out[i])
 
 
 @kernel

@@ -6,8 +6,9 @@ Arrays are named as in kernels/pairwise.py.
 import numpy as np
 
 from robustruct.kernels._jit import kernel
+from robustruct.kernels.linear import row_product
 from robustruct.kernels.max_product import max_product_down, max_product_up
-from robustruct.kernels.predictor import predictor
+from robustruct.kernels.predictor import expected_cost, least, predictor
 
 
 @kernel
@@ -29,13 +30,10 @@ def gather_scores(
     k = unary.shape[1]
     used = 0
     for i in range(lo, hi):
-        for b in range(k):
-            unary[i - lo, b] = unary_mask[node_kind[i], b]
-        for at in range(x_indptr[i], x_indptr[i + 1]):
-            x = x_data[at]
-            feature = x_indices[at]
-            for b in range(k):
-                unary[i - lo, b] += x * theta_node[feature, b]
+        row_product(
+            x_indptr[i], x_indptr[i + 1], x_indices, x_data, theta_node, unary_mask[node_kind[i]],
+            unary[i - lo],
+        )  # fmt: skip
         if parent[i] < 0:
             slot[i - lo] = 0
             continue
@@ -68,36 +66,31 @@ def gather_scores(
 
 
 @kernel
-def _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented):
-    """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r)."""
+def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, augmented):
+    """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r).
+
+    expected, p (k,): scratch.
+    """
     k = unary.shape[1]
     given = 0.0
     for i in range(lo, hi):
         out = augmented[i - lo]
         for b in range(k):
-            out[b] = 0.0
+            out[b] = unary[i - lo, b]
         if inv_mu == 0.0:
             for a in range(k):
                 p[a] = p0[i, a]
         else:
-            predictor(p0[i], r[i], cost_t, inv_mu, scratch, p)
+            expected_cost(r[i], cost_t, expected)
+            predictor(p0[i], expected, inv_mu, p)
+            given -= weight[i] * least(expected)
         for a in range(k):
             if p[a] > 0.0:
                 share = weight[i] * p[a]
                 for b in range(k):
                     out[b] += share * cost[a, b]
-        if inv_mu != 0.0:
-            expected = 0.0
-            for b in range(k):
-                expected += out[b] * r[i, b]
-                scratch[b] = 0.0
-            for b in range(k):
-                if r[i, b] != 0.0:
-                    for a in range(k):
-                        scratch[a] += r[i, b] * cost_t[b, a]
-            given += expected - weight[i] * scratch.min()
-        for b in range(k):
-            out[b] += unary[i - lo, b]
+                if inv_mu != 0.0:
+                    given += share * expected[a]
     return given
 
 
@@ -177,7 +170,7 @@ def look(
     where the gap is at most ``enough``.
     """
     hi = lo + n
-    lost = _augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
+    lost = augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
     max_product_up(0, n, up, augmented, tables, slot, best)
     own = r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi]
     value = max_product_down(0, n, up, tables, slot, best, y)

@@ -6,12 +6,42 @@ from robustruct.kernels._jit import kernel
 
 
 @kernel
+def largest(v):
+    """The largest entry; four at a time, as each comparison has to wait for the one before."""
+    n = len(v)
+    m0 = m1 = m2 = m3 = v[0]
+    for a in range(0, n - 3, 4):
+        m0 = v[a] if v[a] > m0 else m0
+        m1 = v[a + 1] if v[a + 1] > m1 else m1
+        m2 = v[a + 2] if v[a + 2] > m2 else m2
+        m3 = v[a + 3] if v[a + 3] > m3 else m3
+    for a in range(n - n % 4, n):
+        m0 = v[a] if v[a] > m0 else m0
+    return max(max(m0, m1), max(m2, m3))
+
+
+@kernel
+def least(v):
+    """The smallest entry, as `largest` finds the largest."""
+    n = len(v)
+    m0 = m1 = m2 = m3 = v[0]
+    for a in range(0, n - 3, 4):
+        m0 = v[a] if v[a] < m0 else m0
+        m1 = v[a + 1] if v[a + 1] < m1 else m1
+        m2 = v[a + 2] if v[a + 2] < m2 else m2
+        m3 = v[a + 3] if v[a + 3] < m3 else m3
+    for a in range(n - n % 4, n):
+        m0 = v[a] if v[a] < m0 else m0
+    return min(min(m0, m1), min(m2, m3))
+
+
+@kernel
 def project_simplex(v, out):
-    """Euclidean projection of v onto the simplex, by Newton on the threshold from below."""
-    top = v[0]
-    for a in range(1, len(v)):
-        top = v[a] if v[a] > top else top
-    threshold = top - 1.0
+    """Euclidean projection of v onto the simplex, by Newton on the threshold from below.
+
+    out may be v.
+    """
+    threshold = largest(v) - 1.0
     for _ in range(len(v) + 1):
         excess = -1.0
         above = 0
@@ -27,22 +57,30 @@ def project_simplex(v, out):
 
 
 @kernel
-def predictor(p0, r, cost_t, inv_mu, scratch, out):
-    """out = Proj(p0 - L r / mu) for one node; cost_t is L transposed."""
-    k = len(p0)
+def expected_cost(r, cost_t, out):
+    """out = L r: what each label costs on average; cost_t is L transposed."""
+    k = len(r)
     for a in range(k):
-        scratch[a] = p0[a]
+        out[a] = 0.0
     for b in range(k):
-        share = r[b] * inv_mu
+        share = r[b]
         if share != 0.0:
             for a in range(k):
-                scratch[a] -= share * cost_t[b, a]
-    project_simplex(scratch, out)
+                out[a] += share * cost_t[b, a]
+
+
+@kernel
+def predictor(p0, expected, inv_mu, out):
+    """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0."""
+    for a in range(len(p0)):
+        out[a] = p0[a] - inv_mu * expected[a]
+    project_simplex(out, out)
 
 
 @kernel
 def move_centres(lo, hi, p0, r, cost_t, inv_mu):
     """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1."""
-    scratch = np.empty(p0.shape[1])
+    expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
-        predictor(p0[i], r[i], cost_t, inv_mu, scratch, p0[i])
+        expected_cost(r[i], cost_t, expected)
+        predictor(p0[i], expected, inv_mu, p0[i])
