@@ -7,21 +7,13 @@ from robustruct.kernels._jit import kernel
 
 @kernel
 def best_below(below, table, message):
-    """message[a] = max over b of below[b] + table[b, a].
+    """message[a] = max over b of below[b] + table[b, a], for eight labels or more.
 
     The parent's label runs innermost, so the loop is contiguous and needs no arg-max;
-    max_product_down recovers it. From eight labels on, eight maxima at a time stay in registers;
-    the last eight overlap those before.
+    max_product_down recovers it. Eight maxima at a time stay in registers; the last eight overlap
+    those before.
     """
     k = len(below)
-    if k < 8:
-        for a in range(k):
-            message[a] = below[0] + table[0, a]
-        for b in range(1, k):
-            for a in range(k):
-                value = below[b] + table[b, a]
-                message[a] = value if value > message[a] else message[a]
-        return
     one = np.uint64(1)  # unsigned, or numba would allow for negative indices
     for start in range(0, k, 8):
         a0 = np.uint64(min(start, k - 8))
@@ -57,45 +49,58 @@ def max_product_up(lo, hi, parent, unary, tables, table_of, best):
 
     best (N, k), out.
     """
-    k = unary.shape[1]
-    message = np.empty(k)
+    k = np.uint64(unary.shape[1])
+    zero, one = np.uint64(0), np.uint64(1)
     for i in range(lo, hi):
         for b in range(k):
             best[i, b] = unary[i, b]
-    for i in range(lo, hi):
-        above = parent[i]
-        if above < 0:
+    if k >= 8:
+        message = np.empty(k)
+        for i in range(lo, hi):
+            above = parent[i]
+            if above < 0:
+                continue
+            best_below(best[i], tables[table_of[i]], message)
+            for a in range(k):
+                best[above, a] += message[a]
+        return
+    for i in range(lo, hi):  # few labels: the rows are too short to be worth an array each
+        if parent[i] < 0:
             continue
-        best_below(best[i], tables[table_of[i]], message)
+        child, above, t = np.uint64(i), np.uint64(parent[i]), np.uint64(table_of[i])
         for a in range(k):
-            best[above, a] += message[a]
+            value = best[child, zero] + tables[t, zero, a]
+            for b in range(one, k):
+                candidate = best[child, b] + tables[t, b, a]
+                value = candidate if candidate > value else value
+            best[above, a] += value
 
 
 @kernel
 def max_product_down(lo, hi, parent, tables, table_of, best, labels):
     """Read the best labelling off ``best`` into labels (N,) intp; return its score."""
-    k = best.shape[1]
+    k = np.uint64(best.shape[1])
+    zero, one = np.uint64(0), np.uint64(1)
     total = 0.0
-    for i in range(hi - 1, lo - 1, -1):
-        above = parent[i]
-        label = 0
-        if above < 0:
-            value = best[i, 0]
-            for b in range(1, k):
+    for at in range(hi - 1, lo - 1, -1):
+        i = np.uint64(at)
+        label = zero
+        if parent[i] < 0:
+            value = best[i, zero]
+            for b in range(one, k):
                 if best[i, b] > value:
                     value = best[i, b]
                     label = b
             total += value
         else:
-            table = tables[table_of[i]]
-            a = labels[above]
-            value = best[i, 0] + table[0, a]
-            for b in range(1, k):
-                candidate = best[i, b] + table[b, a]
+            t, a = np.uint64(table_of[i]), np.uint64(labels[np.uint64(parent[i])])
+            value = best[i, zero] + tables[t, zero, a]
+            for b in range(one, k):
+                candidate = best[i, b] + tables[t, b, a]
                 if candidate > value:
                     value = candidate
                     label = b
-        labels[i] = label
+        labels[i] = np.intp(label)
     return total
 
 
