@@ -57,6 +57,29 @@ def add_one(typing_context, counters, i):
     return types.int64(counters, types.intp), code
 
 
+@intrinsic
+def _replace(typing_context, counters, i, old, new):
+    """Whether counters[i] was old, in which case it is new now."""
+
+    def code(context, builder, signature, arguments):
+        place = _place(context, builder, signature, arguments)
+        result = builder.cmpxchg(place, arguments[2], arguments[3], "acq_rel", "acquire")
+        return builder.extract_value(result, 1)
+
+    return types.boolean(counters, types.intp, types.int64, types.int64), code
+
+
+@kernel
+def take_below(counters, i, limit):
+    """counters[i] += 1 if it is less than limit; return what it was, or -1."""
+    while True:
+        at = read(counters, i)
+        if at >= limit:
+            return -1
+        if _replace(counters, i, at, at + 1):
+            return at
+
+
 @kernel
 def wait_for(counters, i, value):
     """Until counters[i] is at least value."""

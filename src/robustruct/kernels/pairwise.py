@@ -24,7 +24,7 @@ gram_*                 products of a sample's feature rows, so that a step can u
 
 import numpy as np
 
-from robustruct.kernels._atomic import add_one, read, wait_for, write
+from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
 from robustruct.kernels._jit import kernel
 from robustruct.kernels.looks import gather_scores, local_parents, look
 from robustruct.kernels.steps import label_spread, take_steps, update_scores
@@ -41,9 +41,10 @@ def pairwise_turns(
     """Visit the samples of ``order``: ``at_once`` are looked at, then step in turn, and so on.
 
     Several threads may call this together, one of which ``leads``: it alone steps. Each takes the
-    next sample that nobody has taken, so that what comes out does not depend on who did what, and
-    the leader needs nobody. Other samples may have moved theta since y and w were found: they may
-    be no longer the best and the worst, but each step has the best length under theta as it is.
+    next sample that nobody has taken; what comes out does not depend on who did what, and the
+    leader waits for nobody who has taken nothing. Other samples may have moved theta since y and w
+    were found: they may be no longer the best and the worst, but each step has the best length
+    under theta as it is.
 
     counters (3,) int64, shared: samples taken, samples looked at, samples that may be looked at;
     at first 0, 0 and the smaller of at_once and len(order). gap (S,): how far (r, q) is from the
@@ -77,10 +78,15 @@ def pairwise_turns(
     start = np.empty(longest + 2, np.intp)
     done = np.empty(longest)
     stepped = 0
-    at = add_one(counters, TAKEN)
     while True:
-        while leads and at >= read(counters, OPEN):
-            ready = read(counters, OPEN)
+        ready = read(counters, OPEN)
+        at = take_below(counters, TAKEN, ready)
+        if at < 0 and not leads:
+            if ready == len(order):
+                return
+            wait_for(counters, OPEN, ready + 1)
+            continue
+        if at < 0:
             wait_for(counters, LOOKED_AT, ready)
             for s in order[stepped:ready]:
                 lo, hi = offsets[s], offsets[s + 1]
@@ -97,9 +103,7 @@ def pairwise_turns(
                 return
             stepped = ready
             write(counters, OPEN, min(ready + at_once, len(order)))
-        if at >= len(order):
-            return
-        wait_for(counters, OPEN, at + 1)
+            continue
         s = order[at]
         lo, hi = offsets[s], offsets[s + 1]
         n = hi - lo
@@ -120,7 +124,6 @@ def pairwise_turns(
         else:
             y[lo] = -1  # rests
         add_one(counters, LOOKED_AT)
-        at = add_one(counters, TAKEN)
 
 
 @kernel

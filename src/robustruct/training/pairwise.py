@@ -37,7 +37,6 @@ SCALARS = (
     "eagerness",
     "next_check",
     "optimism",
-    "away",
 )
 
 
@@ -50,8 +49,9 @@ class PairwiseAscent:
         self.kappa = PULL * self.alpha
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
-        self.seen, self.away = Seen(np.inf, np.inf), 0.0
-        """What the last pass saw, and |θ − z|² after it."""
+        self.seen = Seen(np.inf, np.inf)
+        self._away: float | None = None
+        """|θ − z|², once it is known."""
         self.following = False
         """Whether θ is being recomputed."""
         self.centre = np.zeros(self.outline.n_weights) if centre is None else centre.copy()
@@ -65,10 +65,10 @@ class PairwiseAscent:
             mean = self.seen.total_gap / self.outline.n_samples
             orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
         before = self.sites.generation
+        self._away = None
         self.seen = self.sites.round(self.theta, self.centre, orders)
         if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
             self.follow()
-        self.away = squared_distance(self.theta, self.centre)
 
     @property
     def has_seen(self) -> bool:
@@ -77,13 +77,15 @@ class PairwiseAscent:
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
-        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * self.away
+        if self._away is None:
+            self._away = squared_distance(self.theta, self.centre)
+        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * self._away
 
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
         self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
-        self.kappa = kappa
+        self.kappa, self._away = kappa, None
 
     def _steered(self, samples: float, outer: float) -> float:
         """The next kappa, given the two parts of the gap.
@@ -116,7 +118,7 @@ class PairwiseAscent:
 
     def follow(self) -> float:
         """θ from G(q), recomputed, and the centre; return |G(q)|²."""
-        self.following = True
+        self.following, self._away = True, None
         self.sites.moments(self.theta)
         square = self._settle()
         self.following = False
@@ -145,6 +147,7 @@ class PairwiseAscent:
         for name in SCALARS:
             setattr(self, name, state[name].item())
         self.theta[:], self.centre[:] = state["theta"], state["centre"]
+        self._away = None
         self.seen = Seen(*state["seen"].tolist())
         if self.sites.restore(inside("sites", state)):
             return
