@@ -55,6 +55,13 @@ def over_samples(
     return together(work, ranges)
 
 
+def over_ranges(work: Callable[[slice], T], length: int, n_jobs: int | None = -1) -> list[T]:
+    """``work(range)`` on ranges that cover vectors of the given length; results in order."""
+    wanted = min(n_threads(n_jobs), 1 + length // 500_000)
+    cuts = [length * t // wanted for t in range(wanted + 1)]
+    return together(work, [(slice(*cuts[t : t + 2]),) for t in range(wanted)])
+
+
 def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
     """``work(*arguments)`` for each of the calls, all at once; results in order."""
     if len(calls) == 1:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from robustruct.kernels.proximal import follow_centre
+from robustruct.parallel import over_ranges
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import inside
 from robustruct.training.likelihood import Likelihood
@@ -168,7 +169,12 @@ class Site:
         """All centres follow, and θ with them."""
         for shard in self.shards.values():
             shard.blocks.move_predictors()
-        follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
+        settings = orders.alpha, orders.kappa, orders.new_kappa
+        over_ranges(
+            lambda some: follow_centre(theta[some], centre[some], *settings),
+            len(theta),
+            self.first.problem.n_jobs,
+        )
 
     def moments(self, out: np.ndarray) -> None:
         """G(q), recomputed, into ``out``."""
