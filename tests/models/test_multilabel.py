@@ -86,14 +86,15 @@ def test_sparse_rows_are_the_dense_ones():
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_answers_help_each_other(width):
+def test_answers_are_better_than_the_commonest(width):
     Y, _ = answers(300, seed=3)
     rng = np.random.default_rng(4)
     X = Y + 1.2 * rng.normal(size=Y.shape)
     train, test = slice(0, 200), slice(200, None)
     joined = MultiLabel(AGM(alpha=0.01, random_state=0), width=width).fit(X[train], Y[train])
     assert joined.predict(X[test]).shape == (100, 6)
-    assert joined.score(X[test], Y[test]) > -0.25
+    commonest = np.round(Y[train].mean(axis=0))
+    assert -joined.score(X[test], Y[test]) < 0.6 * np.mean(Y[test] != commonest)
     np.testing.assert_allclose(joined.predict_proba(X[test]).sum(axis=2), 1.0)
     with pytest.raises(InvalidInputError, match="one column per question"):
         joined.fit(X, Y[:, 0])

@@ -8,7 +8,9 @@ from training_cases import CASES
 
 from robustruct.constraints import node_kinds
 from robustruct.features import split_weights
-from robustruct.kernels import pairwise as kernels
+from robustruct.kernels import steps
+from robustruct.kernels.changes import free_lines, no_change
+from robustruct.kernels.looks import gather_scores
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.tuning import DENSE
 
@@ -50,7 +52,7 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         n = hi - lo
         unary, tables = np.empty((n, k)), np.zeros((min(n, design.n_tables), k, k))
         slot, slot_turn = np.empty(n, np.intp), np.empty(n, np.intp)
-        used = kernels._gather(
+        used = gather_scores(
             lo, hi, batch.parent, *rows, *layout, node_kinds(design),
             problem.constraints.unary_masks(), problem.constraints.pair_masks(),
             np.full(design.n_tables, -1, np.intp),
@@ -67,16 +69,19 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         start = np.empty(n + 2, np.intp)
         unary, tables, slot, slot_turn = gathered(lo, hi)
         augmented = unary + 1.0
-        for c in range(kernels._components(n, up, y, w, component, owner, start, items)):
+        for c in range(steps._components(n, up, y, w, component, owner, start, items)):
             part = start[c], start[c + 1], items, up, y, w, component, owner
-            change = np.zeros_like(node_theta), np.zeros_like(edge_theta)
-            kernels._lay_out(lo, *part, *rows, *layout, *change)
-            kernels._apply(
+            changes = no_change(x.shape[1], x.shape[1], k), no_change(f.shape[1], f.shape[1], k * k)
+            _, _, *used = steps._lay_out(lo, *part, *rows, *layout, changes)
+            steps._apply(
                 lo, *part, x.indptr, x.indices, node_theta, f.indptr, f.indices, edge_theta,
-                *layout, *change, 0.3,
+                *layout, changes, 0.3,
             )  # fmt: skip
-            assert not any(values.any() for values in change)
-            kernels._update_scores(
+            for lines, change in zip(used, changes, strict=True):
+                free_lines(lines, change)
+                assert (change[0] == -1).all()
+                assert not change[2].any()
+            steps.update_scores(
                 lo, n, *part, design.table_of, layout[2], slot, slot_turn,
                 node_gram, node_start[s], table_gram, table_start[s],
                 len(tables), 0.3, unary, augmented, tables,
