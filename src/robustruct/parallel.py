@@ -55,6 +55,19 @@ def over_samples(
     return together(work, ranges)
 
 
+def over_pieces(
+    work: Callable[[int, int], T], pieces: Sequence[tuple[int, int]], n_jobs: int | None = -1
+) -> list[T]:
+    """``work(first, last)`` for each of the pieces; results in order."""
+    threads = min(n_threads(n_jobs), len(pieces))
+
+    def some(t: int) -> list[T]:
+        return [work(*piece) for piece in pieces[t::threads]]
+
+    found = together(some, [(t,) for t in range(threads)]) if threads else []
+    return [found[i % threads][i // threads] for i in range(len(pieces))]
+
+
 def over_ranges(work: Callable[[slice], T], length: int, n_jobs: int | None = -1) -> list[T]:
     """``work(range)`` on ranges that cover vectors of the given length; results in order."""
     wanted = min(n_threads(n_jobs), 1 + length // 500_000)

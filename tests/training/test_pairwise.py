@@ -160,20 +160,23 @@ def test_equal_seeds_give_equal_weights():
     assert [record.primal for record in one.history] == [record.primal for record in other.history]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_threads_do_not_change_a_bit(sparse, monkeypatch):
+@pytest.mark.parametrize("features", ["dense", "wide", "sparse"])
+def test_threads_do_not_change_a_bit(features, monkeypatch):
     monkeypatch.setattr(dual_blocks, "THREAD_PAYS", 1)  # here it does not, but it must work
     data = make_chains(n_samples=300, n_nodes=(10, 18), noise=2.0)  # enough nodes for two threads
-    if sparse:  # many features, few of them in a sample: the regime in which threads look at once
-        rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
+    if features == "wide":  # BLAS would take several threads by itself
+        turn = rng.normal(size=(5, 200))
+        data.X[:] = [x @ turn for x in data.X]
+    if features == "sparse":  # few of many in a sample: the regime in which threads look at once
         words = [rng.integers(9000, size=(len(x), 5)) for x in data.X]
         data.X[:] = [[[f"w{j}" for j in row] for row in of_sample] for of_sample in words]
     models = [
-        AGM(alpha=0.1, tol=1e-3, random_state=0, n_jobs=n_jobs).fit(data.X, data.y)
+        AGM(alpha=0.1, tol=1e-2, random_state=0, n_jobs=n_jobs).fit(data.X, data.y)
         for n_jobs in (1, 2, 5)
     ]
     for model in models:
-        assert model.duality_gap_ <= 1e-3
+        assert model.duality_gap_ <= 1e-2
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
 
 

@@ -15,7 +15,7 @@ from robustruct.kernels.linear import (
     sparse_product,
     sparse_transposed_product,
 )
-from robustruct.parallel import over_samples, stretches
+from robustruct.parallel import n_threads, over_pieces, over_samples, stretches
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,15 @@ def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
 
 def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """matrix @ weights for weights (d, m)."""
-    if isinstance(matrix, np.ndarray):
-        return np.dot(matrix, weights)
     out = np.empty((matrix.shape[0], weights.shape[1]))
+    if isinstance(matrix, np.ndarray):
+        # In stretches, as what BLAS makes of a row may depend on how many it is given.
+        over_pieces(
+            lambda first, last: np.dot(matrix[first:last], weights, out=out[first:last]),
+            stretches(*out.shape),
+            n_jobs,
+        )
+        return out
     entries = matrix.indptr, matrix.indices, matrix.data
     over_samples(
         lambda first, last: sparse_product(first, last, *entries, weights, out),
@@ -108,12 +114,19 @@ def transposed_product(
 ) -> None:
     """Write matrix.T @ values into out (d, m), for values (n, m)."""
     out[:] = 0.0
-    for start, end in stretches(matrix.shape[0], out.shape[1]):
-        some = for_kernels(values[start:end])
-        if isinstance(matrix, np.ndarray):
-            out += matrix[start:end].T @ some
-        else:
-            _add_transposed(matrix, start, some, out, n_jobs)
+    pieces = stretches(matrix.shape[0], out.shape[1])
+    if isinstance(matrix, SparseRows):
+        for start, end in pieces:
+            _add_transposed(matrix, start, for_kernels(values[start:end]), out, n_jobs)
+        return
+    threads = n_threads(n_jobs)
+    for first in range(0, len(pieces), threads):  # added up in an order that nothing changes
+        for part in over_pieces(
+            lambda start, end: matrix[start:end].T @ values[start:end],
+            pieces[first : first + threads],
+            n_jobs,
+        ):
+            out += part
 
 
 def _add_transposed(

@@ -26,7 +26,6 @@ from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.models.selection import select_alpha
-from robustruct.parallel import n_threads
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.training.checkpoints import Checkpoints
 from robustruct.training.fit import Progress
@@ -248,7 +247,7 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             with (
                 holding,
                 fit_progress(type(self).__name__, self.verbose, self.tol, self.max_iter) as tick,
-                threadpool_limits(n_threads(self.n_jobs), user_api="blas"),
+                threadpool_limits(1, user_api="blas"),
             ):
                 progress.tick = tick
                 self._minimise(sites, progress, start, seed)
