@@ -323,7 +323,7 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
         there = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
         assert engine.last_.moved == 1
         assert engine.last_.rebuilt == 0
-        assert len(set(engine.last_.place.values())) == 3
+        assert len(set(engine.last_.crew.place.values())) == 3
     finally:
         cluster.scale(2)
         deadline = time.monotonic() + 60

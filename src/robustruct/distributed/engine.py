@@ -76,7 +76,7 @@ class DaskEngine:
         try:
             yield found
         finally:
-            found.close()
+            found.crew.close()
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """``function(item)`` for every item, on the workers; answers in order."""

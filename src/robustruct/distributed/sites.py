@@ -1,4 +1,4 @@
-"""The samples of a fit on the workers of a Dask cluster: CoCoA rounds, and what can go wrong.
+"""The samples of a fit on the workers of a Dask cluster: CoCoA rounds and other sums.
 
 In a round every worker visits its samples, starting from the same θ, and the changes of θ are added
 up (CoCoA, Smith et al. 2018). K workers might all push a weight the same way, and the sum overshoot
@@ -17,22 +17,18 @@ and certificates are never made of parts from before and after (`generation`).
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import pickle
 import time
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-import dask
 import numpy as np
-from distributed.client import FutureCancelledError
-from distributed.scheduler import KilledWorker
 
-from distributed import Client, Future, wait
+from distributed import Client, Future
 from robustruct.distributed import held
+from robustruct.distributed.crew import Crew
 from robustruct.distributed.held import Extent, Missing, Replicas, SparseVector, Steps, Update
 from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
@@ -49,17 +45,14 @@ REBUILDS = 20  # of one shard: more deaths than that are the shard's fault
 
 
 class DaskSites:
-    """Shards on workers; see `robustruct.training.site.Sites`."""
+    """Shards on workers (`Crew`); see `robustruct.training.site.Sites`."""
 
     def __init__(
         self, client: Client, data: ShardedData, rounds: int, patience: float, give_up: float
     ) -> None:
-        self.client, self.data = client, data
-        self.rounds, self.patience, self.give_up = rounds, patience, give_up
-        self.fit = uuid.uuid4().hex
+        self.crew, self.data = Crew(client, give_up), data
+        self.rounds, self.patience = rounds, patience
         self.generation = 0
-        self.place: dict[int, str] = {}
-        """Address of the worker that has each shard."""
         self.extents: dict[int, Extent | None] = {}
         self.plan: Plan | None = None
         self.tuning: Tuning
@@ -71,9 +64,6 @@ class DaskSites:
         self.theta: np.ndarray | None = None
         self.new_theta = False
         """Whether θ was put in line with moments since workers have seen it."""
-        self.late: dict[str, Future] = {}
-        self.silent: set[str] = set()
-        """Workers that were given up."""
         self.damping = np.inf
         """σ"""
         self.ratio = 0.0
@@ -90,8 +80,9 @@ class DaskSites:
 
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""
-        self._assign(range(len(self.data)))
-        found = self._each(held.read_summary, range(len(self.data)), self.data.hashed)
+        self.crew.assign(range(len(self.data)))
+        wanted = {n: (self.data[n], self.data.hashed) for n in range(len(self.data))}
+        found = self.crew.each(held.read_summary, wanted)
         return reduce(Summary.merged, (found[n] for n in range(len(self.data))))
 
     def assemble(self, plan: Plan) -> None:
@@ -106,100 +97,25 @@ class DaskSites:
 
     def _build(self, numbers: Sequence[int]) -> None:
         """Encode shards on the workers they are assigned to."""
-        self.extents.update(self._each(held.assemble, numbers, pickle.dumps(self.plan)))
-
-    def _each(
-        self, task: Callable[..., Any], numbers: Sequence[int], *arguments: Any
-    ) -> dict[int, Any]:
-        """A task for each shard, on the worker it is assigned to; on another if that one dies."""
-
-        def submit(number: int) -> Future:
-            return self._submit(task, self.place[number], number, self.data[number], *arguments)
-
-        waiting = {number: submit(number) for number in numbers}
-        answers: dict[int, Any] = {}
-        last = time.monotonic()
-        while waiting:
-            self._wait(list(waiting.values()), 1.0, "FIRST_COMPLETED")
-            alive = set(self._workers())
-            for number, asked in list(waiting.items()):
-                address = self.place[number]
-                if asked.done():
-                    answer = self._result(asked, address)
-                elif address not in alive:
-                    asked.cancel()
-                    answer = Missing((number,))
-                else:
-                    continue
-                last = time.monotonic()
-                if isinstance(answer, Missing):
-                    self._assign([number])
-                    waiting[number] = submit(number)
-                else:
-                    answers[number] = answer
-                    del waiting[number]
-            if waiting and time.monotonic() - last > self.give_up:
-                last = time.monotonic()
-                self._give_up({self.place[number] for number in waiting})
-        return answers
+        plan = pickle.dumps(self.plan)
+        wanted = {number: (self.data[number], plan) for number in numbers}
+        self.extents.update(self.crew.each(held.assemble, wanted))
 
     # ------------------------------------------------------------------------- workers and shards
 
-    def _workers(self) -> list[str]:
-        """Addresses of the workers there are, without those given up; waits for the first."""
-        deadline = time.monotonic() + self.give_up
-        while True:
-            addresses = self.client.scheduler_info(n_workers=-1)["workers"]
-            found = sorted(set(addresses) - self.silent)
-            if found:
-                return found
-            if self.silent & set(addresses):
-                raise self._silence()
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"the Dask cluster has had no worker for {self.give_up:g} seconds; start some "
-                    "(`dask worker tcp://...`) and fit again."
-                )
-            time.sleep(0.1)
-
-    def _give_up(self, addresses: Iterable[str]) -> None:
-        """Do without workers that do not answer, even if the scheduler still believes in them."""
-        for address in addresses:
-            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
-            self.silent.add(address)
-        self._workers()  # there must be others
-
-    def _load(self, addresses: Sequence[str]) -> dict[str, list[int]]:
-        load: dict[str, list[int]] = {address: [] for address in addresses}
-        for number, address in self.place.items():
-            if address in load:
-                load[address].append(number)
-        return load
-
-    def _assign(self, numbers: Sequence[int]) -> None:
-        """Deal out shards to the workers that have the fewest."""
-        for number in numbers:
-            self.place.pop(number, None)
-        addresses = self._workers()
-        load = self._load([one for one in addresses if one not in self.late] or addresses)
-        for number in numbers:
-            address = min(load, key=lambda one: len(load[one]))
-            self.place[number] = address
-            load[address].append(number)
-
     def _settle(self) -> None:
         """Shards of workers that are gone are built by others; new workers get shards."""
-        addresses = self._workers()
+        addresses = self.crew.workers()
         alive = set(addresses)
-        for address in [address for address in self.late if address not in alive]:
-            del self.late[address]
-        lost = [number for number, address in self.place.items() if address not in alive]
+        for address in [address for address in self.crew.late if address not in alive]:
+            del self.crew.late[address]
+        lost = [number for number, address in self.crew.place.items() if address not in alive]
         self._rebuild(lost)
-        load = self._load(addresses)
+        load = self.crew.load(addresses)
         idle = [address for address in addresses if not load[address]]
         for address in idle:
-            giver = max(load, key=lambda one: (one not in self.late, len(load[one])))
-            if len(load[giver]) < 2 or giver in self.late:
+            giver = max(load, key=lambda one: (one not in self.crew.late, len(load[one])))
+            if len(load[giver]) < 2 or giver in self.crew.late:
                 break
             number = load[giver].pop()
             self._move(number, giver, address)
@@ -217,81 +133,20 @@ class DaskSites:
                 "workers with more memory."
             )
         LOG.warning("shards %s were lost with their worker and are read again", list(numbers))
-        self._assign(numbers)
+        self.crew.assign(numbers)
         self._build(numbers)
         self.generation += 1
 
     def _move(self, number: int, giver: str, taker: str) -> None:
         """Hand a shard over with its blocks, from worker to worker."""
-        given = self._submit(held.give_away, giver, number)
-        taken = self._submit(held.take_over, taker, number, given)
-        answer = self._answers({taker: taken}, self.give_up).get(taker, False)
+        given = self.crew.submit(held.give_away, giver, number)
+        taken = self.crew.submit(held.take_over, taker, number, given)
+        answer = self.crew.answers({taker: taken}, self.crew.give_up).get(taker, False)
         if answer is True:
-            self.place[number] = taker
+            self.crew.place[number] = taker
             self.moved += 1
         else:
             self._rebuild([number])
-
-    # --------------------------------------------------------------------------- tasks and errors
-
-    def _submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
-        # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            return self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
-
-    def _result(self, task: Future, address: str) -> Any:
-        """The answer of a task that is done; `Missing` if the worker died before it was fetched."""
-        deadline = time.monotonic() + self.give_up
-        while time.monotonic() < deadline:
-            try:
-                return task.result(timeout=2.0)
-            except TimeoutError:
-                if address not in self._workers():
-                    break
-            except FutureCancelledError:
-                break
-            except KilledWorker as error:
-                raise EngineError(
-                    f"workers died again and again at the same work ({error}); most often they "
-                    "run out of memory. Use more and smaller shards, or workers with more memory."
-                ) from error
-        task.cancel()
-        return Missing(tuple(self._load([address])[address]))
-
-    def _silence(self) -> EngineError:
-        return EngineError(
-            f"the Dask cluster did not answer within {self.give_up:g} seconds; are its scheduler "
-            "and workers running? DaskEngine(give_up=...) waits longer."
-        )
-
-    def _answers(self, asked: dict[str, Future], timeout: float) -> dict[str, Any]:
-        """What workers answer in time; `Missing` stands for those that died.
-
-        A task bound to a worker that is gone would wait for ever, so we look after them ourselves.
-        """
-        answers: dict[str, Any] = {}
-        deadline = time.monotonic() + timeout
-        while True:
-            for address, task in asked.items():
-                if address not in answers and task.done():
-                    answers[address] = self._result(task, address)
-            pending = {one: task for one, task in asked.items() if one not in answers}
-            left = deadline - time.monotonic()
-            if not pending or left <= 0:
-                return answers
-            if not self._wait(list(pending.values()), min(1.0, left), "FIRST_COMPLETED"):
-                alive = set(self._workers())
-                for address, task in pending.items():
-                    if address not in alive and not task.done():
-                        task.cancel()
-                        answers[address] = Missing(tuple(self._load([address])[address]))
-
-    def _wait(self, tasks: Sequence[Future], timeout: float, how: str = "ALL_COMPLETED") -> bool:
-        """Whether tasks came to an end in time."""
-        with self.client.as_current(), contextlib.suppress(TimeoutError):
-            wait(list(tasks), timeout=timeout, return_when=how)
-            return True
-        return False
 
     def _pending(self, address: str) -> list[Update]:
         """The updates that a worker lacks; θ in full if that is less."""
@@ -320,10 +175,10 @@ class DaskSites:
 
     def _ask(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         """Send a worker a task about all of its shards."""
-        numbers = self._load([address])[address]
+        numbers = self.crew.load([address])[address]
         updates = self._pending(address)
         self.known[address] = self.version
-        return self._submit(task, address, numbers, self.tuning, updates, *arguments)
+        return self.crew.submit(task, address, numbers, self.tuning, updates, *arguments)
 
     def _lost(self, address: str, answer: Missing) -> None:
         """Take note that a worker does not hold what it should."""
@@ -352,16 +207,20 @@ class DaskSites:
     def _one_round(self, theta: np.ndarray, orders: Round, seen: dict[str, Seen]) -> None:
         self._settle()
         self.n_rounds += 1
-        load = self._load(self._workers())
-        working = [one for one, numbers in load.items() if numbers and one not in self.late]
-        self.damping = min(self.damping, float(len(working) + len(self.late)))
+        load = self.crew.load(self.crew.workers())
+        working = [one for one, numbers in load.items() if numbers and one not in self.crew.late]
+        self.damping = min(self.damping, float(len(working) + len(self.crew.late)))
         started = time.monotonic()
         arguments = orders, self.damping
         tasks = {address: self._ask(held.take_round, address, *arguments) for address in working}
-        asked = {**tasks, **self.late}
-        answers = self._most_answers(tasks or self.late, started)
-        answers |= self._answers({one: asked[one] for one in self.late if one not in answers}, 0.0)
-        self.late = {address: task for address, task in asked.items() if address not in answers}
+        asked = {**tasks, **self.crew.late}
+        answers = self._most_answers(tasks or self.crew.late, started)
+        answers |= self.crew.answers(
+            {one: asked[one] for one in self.crew.late if one not in answers}, 0.0
+        )
+        self.crew.late = {
+            address: task for address, task in asked.items() if address not in answers
+        }
         steps: list[Steps] = []
         for address in sorted(answers):
             answer = answers[address]
@@ -374,12 +233,12 @@ class DaskSites:
 
     def _most_answers(self, asked: dict[str, Future], started: float) -> dict[str, Any]:
         """All answers, or those that came while the others take many times as long as usual."""
-        usual = self.patience * self.typical + 1.0 if self.typical else self.give_up
-        answers = self._answers(asked, usual)
+        usual = self.patience * self.typical + 1.0 if self.typical else self.crew.give_up
+        answers = self.crew.answers(asked, usual)
         while not answers:
-            if time.monotonic() - started > self.give_up:
-                raise self._silence()
-            answers = self._answers(asked, usual)
+            if time.monotonic() - started > self.crew.give_up:
+                raise self.crew.silence()
+            answers = self.crew.answers(asked, usual)
         if len(answers) == len(asked):
             took = time.monotonic() - started
             self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took
@@ -408,8 +267,8 @@ class DaskSites:
 
     def _sum(self, method: str) -> list[Any]:
         """The answers of all workers, about blocks of one generation."""
-        for address, answer in self._patiently(self.late).items():
-            self.late.pop(address)  # a straggler's steps count, unless it takes too long
+        for address, answer in self._patiently(self.crew.late).items():
+            self.crew.late.pop(address)  # a straggler's steps count, unless it takes too long
             if isinstance(answer, Missing):
                 self._lost(address, answer)
             else:
@@ -418,7 +277,7 @@ class DaskSites:
         while True:
             self._settle()
             generation = self.generation
-            load = self._load(self._workers())
+            load = self.crew.load(self.crew.workers())
             tasks = {
                 address: self._ask(held.take_sum, address, method)
                 for address, numbers in load.items()
@@ -435,13 +294,13 @@ class DaskSites:
 
     def _patiently(self, asked: dict[str, Future]) -> dict[str, Any]:
         """Everybody's answer; `Missing` from those who take longer than anyone would wait."""
-        answers = self._answers(asked, max(self.give_up, self.patience * self.typical))
+        answers = self.crew.answers(asked, max(self.crew.give_up, self.patience * self.typical))
         silent = [address for address in asked if address not in answers]
         if silent:
-            self._give_up(silent)
+            self.crew.do_without(silent)
         for address in silent:
             asked[address].cancel()
-            answers[address] = Missing(tuple(self._load([address])[address]))
+            answers[address] = Missing(tuple(self.crew.load([address])[address]))
         return dict(sorted(answers.items()))
 
     def moments(self, out: np.ndarray) -> None:
@@ -487,14 +346,3 @@ class DaskSites:
     def restore(self, state: dict[str, np.ndarray]) -> bool:
         """Blocks begin anew."""
         return False
-
-    def close(self) -> None:
-        """Have the workers forget the fit."""
-        for task in self.late.values():
-            task.cancel()
-        if self.client.status == "running":
-            tasks = [
-                self.client.submit(held.drop, self.fit, workers=[address], pure=False)
-                for address in self._workers()
-            ]
-            self._wait(tasks, 5.0)  # who does not answer will not be waited for

@@ -1,0 +1,194 @@
+"""The workers of a Dask cluster that a fit can use: their shards, tasks and deaths.
+
+Dask waits for ever for a task that is bound to a worker which is gone, and believes for minutes in
+one that does not answer. So whoever asks here gets an answer from everybody in the end: what the
+worker said, or `Missing` if it died or was given up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import dask
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+
+from distributed import Client, Future, wait
+from robustruct.distributed import held
+from robustruct.distributed.held import Missing
+from robustruct.errors import EngineError
+
+LOG = logging.getLogger(__name__)
+
+
+class Crew:
+    """Workers, and which of them has which shard."""
+
+    def __init__(self, client: Client, give_up: float) -> None:
+        self.client, self.give_up = client, give_up
+        self.fit = uuid.uuid4().hex
+        self.place: dict[int, str] = {}
+        """Address of the worker that has each shard."""
+        self.late: dict[str, Future] = {}
+        """What is not answered yet by workers that take long."""
+        self.silent: set[str] = set()
+        """Workers that were given up."""
+
+    # ------------------------------------------------------------------------- workers and shards
+
+    def workers(self) -> list[str]:
+        """Addresses of the workers there are, without those given up; waits for the first."""
+        deadline = time.monotonic() + self.give_up
+        while True:
+            addresses = self.client.scheduler_info(n_workers=-1)["workers"]
+            found = sorted(set(addresses) - self.silent)
+            if found:
+                return found
+            if self.silent & set(addresses):
+                raise self.silence()
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"the Dask cluster has had no worker for {self.give_up:g} seconds; start some "
+                    "(`dask worker tcp://...`) and fit again."
+                )
+            time.sleep(0.1)
+
+    def do_without(self, addresses: Iterable[str]) -> None:
+        """Do without workers that do not answer, even if the scheduler still believes in them."""
+        for address in addresses:
+            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
+            self.silent.add(address)
+        self.workers()  # there must be others
+
+    def load(self, addresses: Sequence[str]) -> dict[str, list[int]]:
+        """The shards that each of some workers has."""
+        load: dict[str, list[int]] = {address: [] for address in addresses}
+        for number, address in self.place.items():
+            if address in load:
+                load[address].append(number)
+        return load
+
+    def assign(self, numbers: Sequence[int]) -> None:
+        """Deal out shards to the workers that have the fewest."""
+        for number in numbers:
+            self.place.pop(number, None)
+        addresses = self.workers()
+        load = self.load([one for one in addresses if one not in self.late] or addresses)
+        for number in numbers:
+            address = min(load, key=lambda one: len(load[one]))
+            self.place[number] = address
+            load[address].append(number)
+
+    # --------------------------------------------------------------------------- tasks and errors
+
+    def submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
+        """Send a worker a task about this fit."""
+        # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            return self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
+
+    def result(self, task: Future, address: str) -> Any:
+        """The answer of a task that is done; `Missing` if the worker died before it was fetched."""
+        deadline = time.monotonic() + self.give_up
+        while time.monotonic() < deadline:
+            try:
+                return task.result(timeout=2.0)
+            except TimeoutError:
+                if address not in self.workers():
+                    break
+            except FutureCancelledError:
+                break
+            except KilledWorker as error:
+                raise EngineError(
+                    f"workers died again and again at the same work ({error}); most often they "
+                    "run out of memory. Use more and smaller shards, or workers with more memory."
+                ) from error
+        task.cancel()
+        return Missing(tuple(self.load([address])[address]))
+
+    def silence(self) -> EngineError:
+        """What to raise if nobody answers."""
+        return EngineError(
+            f"the Dask cluster did not answer within {self.give_up:g} seconds; are its scheduler "
+            "and workers running? DaskEngine(give_up=...) waits longer."
+        )
+
+    def answers(self, asked: dict[str, Future], timeout: float) -> dict[str, Any]:
+        """What workers answer in time; `Missing` stands for those that died.
+
+        A task bound to a worker that is gone would wait for ever, so we look after them ourselves.
+        """
+        answers: dict[str, Any] = {}
+        deadline = time.monotonic() + timeout
+        while True:
+            for address, task in asked.items():
+                if address not in answers and task.done():
+                    answers[address] = self.result(task, address)
+            pending = {one: task for one, task in asked.items() if one not in answers}
+            left = deadline - time.monotonic()
+            if not pending or left <= 0:
+                return answers
+            if not self.wait(list(pending.values()), min(1.0, left), "FIRST_COMPLETED"):
+                alive = set(self.workers())
+                for address, task in pending.items():
+                    if address not in alive and not task.done():
+                        task.cancel()
+                        answers[address] = Missing(tuple(self.load([address])[address]))
+
+    def wait(self, tasks: Sequence[Future], timeout: float, how: str = "ALL_COMPLETED") -> bool:
+        """Whether tasks came to an end in time."""
+        with self.client.as_current(), contextlib.suppress(TimeoutError):
+            wait(list(tasks), timeout=timeout, return_when=how)
+            return True
+        return False
+
+    def each(
+        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
+    ) -> dict[int, Any]:
+        """A task for each shard, on the worker it is assigned to; on another if that one dies."""
+
+        def submit(number: int) -> Future:
+            return self.submit(task, self.place[number], number, *arguments[number])
+
+        waiting = {number: submit(number) for number in arguments}
+        answers: dict[int, Any] = {}
+        last = time.monotonic()
+        while waiting:
+            self.wait(list(waiting.values()), 1.0, "FIRST_COMPLETED")
+            alive = set(self.workers())
+            for number, asked in list(waiting.items()):
+                address = self.place[number]
+                if asked.done():
+                    answer = self.result(asked, address)
+                elif address not in alive:
+                    asked.cancel()
+                    answer = Missing((number,))
+                else:
+                    continue
+                last = time.monotonic()
+                if isinstance(answer, Missing):
+                    self.assign([number])
+                    waiting[number] = submit(number)
+                else:
+                    answers[number] = answer
+                    del waiting[number]
+            if waiting and time.monotonic() - last > self.give_up:
+                last = time.monotonic()
+                self.do_without({self.place[number] for number in waiting})
+        return answers
+
+    def close(self) -> None:
+        """Have the workers forget the fit."""
+        for task in self.late.values():
+            task.cancel()
+        if self.client.status == "running":
+            tasks = [
+                self.client.submit(held.drop, self.fit, workers=[address], pure=False)
+                for address in self.workers()
+            ]
+            self.wait(tasks, 5.0)  # who does not answer will not be waited for
