@@ -39,6 +39,34 @@ def test_nothing_heavy_is_imported(start: str) -> None:
     assert output.endswith("light\n")
 
 
+FIT_AND_USE = """
+import sys, tempfile
+import robustruct
+from robustruct import AGM, CRF, SSVM
+
+X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
+for kind in (AGM, CRF, SSVM):
+    model = kind(alpha=1.0).fit(X, y)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(folder + "/model")
+        robustruct.load(folder + "/model").predict(X)
+"""
+
+
+def test_a_fit_loads_neither_scikit_learn_nor_solvers_of_games() -> None:
+    slow = ("sklearn", "scipy.stats", "highspy", "robustruct.game.solvers")
+    loaded = f"[name for name in {slow} if name in sys.modules]"
+    assert run(f"{FIT_AND_USE}\nprint({loaded})") == "[]\n"
+
+
+def test_lazy_names_are_those_of_modules_whatever_was_loaded_first() -> None:
+    first = "import robustruct.game.solvers, robustruct.kernels.node_game"
+    found = run(
+        f"{first}\nfrom robustruct.game import *\nprint(node_game.__name__, SOLVERS['auto'])"
+    )
+    assert found == "node_game <class 'robustruct.game.auto.Auto'>\n"
+
+
 # Runs what users call first, then prints how often kernels were compiled and read from the cache.
 WORK = """
 import importlib, json, pkgutil

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from robustruct._lazy import names_from
 from robustruct._version import __version__
 
 if TYPE_CHECKING:
@@ -25,26 +25,17 @@ __all__ = [
     "solve_games",
 ]
 
-# Loaded on first use, so that importing the package (and the command line) starts at once.
-_HOME = {
-    "AGM": "robustruct.models",
-    "CRF": "robustruct.models",
-    "SSVM": "robustruct.models",
-    "GameSolution": "robustruct.game.solve",
-    "Graph": "robustruct.graphs.graph",
-    "load": "robustruct.models.storage",
-    "solve_game": "robustruct.game.solve",
-    "solve_games": "robustruct.game.solve",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'robustruct' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Importing the package (and the command line) starts at once.
+__getattr__, __dir__ = names_from(
+    __name__,
+    {
+        "AGM": "robustruct.models",
+        "CRF": "robustruct.models",
+        "SSVM": "robustruct.models",
+        "GameSolution": "robustruct.game.solve",
+        "Graph": "robustruct.graphs.graph",
+        "load": "robustruct.models.storage",
+        "solve_game": "robustruct.game.solve",
+        "solve_games": "robustruct.game.solve",
+    },
+)

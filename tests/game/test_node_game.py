@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from robustruct.errors import InvalidInputError
 from robustruct.game import node_game
-from robustruct.game.node_game import CostForm
+from robustruct.game.single_node import CostForm
 from robustruct.testing.oracles import matrix_game
 from robustruct.testing.strategies import cost_matrices
 

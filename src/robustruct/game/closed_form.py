@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from robustruct.game.game import Game, Play
-from robustruct.game.node_game import CostForm
+from robustruct.game.single_node import CostForm
 from robustruct.game.solver import GameSolver
 from robustruct.kernels.node_game import node_equilibria
 from robustruct.parallel import over_samples

@@ -4,8 +4,8 @@ A message u_i per edge replaces the constraint that a node and its parent agree 
 
     V = min over u   Σ_i  max over r_i   min over p_i    a_i(u)·r_i + w_i p_i' L r_i
 
-The node games have closed forms (game/node_game.py); u follows a subgradient. As the function of u
-is not smooth, the r of the last u need not be near the optimum, but averages over the steps are;
+The node games have closed forms (game/single_node.py); u follows a subgradient. As the function of
+u is not smooth, the r of the last u need not be near the optimum, but averages over the steps are;
 edge marginals follow from them by optimal transport. At any u, one max-product pass certifies the p
 of the node games at no more than the sum above.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
-from robustruct.game.node_game import CostForm
+from robustruct.game.single_node import CostForm
 from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.kernels.dual_decomposition import (
     descend,

@@ -1,6 +1,6 @@
 """The game on a single node: max over r, min over p of scores·r + weight p' cost r, exactly.
 
-Closed forms where the cost has one (see game/node_game.py for how it is recognised), otherwise the
+Closed forms where the cost has one (see game/single_node.py for how it is recognised), else the
 simplex method on the k x k matrix game. Labels with score -inf are never played; at least one score
 is finite. All kernels write p (k,) and r (k,) and return the value.
 """

@@ -10,7 +10,6 @@ from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.problem import Problem
-from robustruct.training.relaxed import RelaxedAscent
 from robustruct.training.site import Site, Sites
 
 
@@ -19,6 +18,8 @@ def train_pairwise(
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     if isinstance(sites, Site) and sites.first.problem.relaxed:
+        from robustruct.training.relaxed import RelaxedAscent
+
         ascent: PairwiseAscent = RelaxedAscent(sites.first.problem, centre=start)
     else:
         ascent = PairwiseAscent(sites, centre=start)

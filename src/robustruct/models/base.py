@@ -8,14 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.formats.recognise import stored
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models import checkpointing, data
@@ -25,7 +21,6 @@ from robustruct.models.here import Engine, Here
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import check_parameters
 from robustruct.models.prediction import Prediction
-from robustruct.models.selection import select_alpha
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.training.checkpoints import Checkpoints
 from robustruct.training.fit import Progress
@@ -35,7 +30,7 @@ from robustruct.training.site import Site, Sites
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
 
-class StructuredModel(Prediction, Inspection, BaseEstimator):
+class StructuredModel(Prediction, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _decisions: tuple[str, ...] = ("map", "predictor")
@@ -151,6 +146,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
         if validation is not None:
             stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
         if self.alphas is not None:
+            from robustruct.models.selection import select_alpha  # loads scikit-learn
+
             alpha, learnt["alpha_scores_"] = checkpointing.kept_choice(checkpoints) or select_alpha(
                 self, problem, learnt["classes_"], X, y, sample_weight, node_weight
             )
@@ -194,6 +191,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             for name, value in {**plan.learnt(), "inference_": "exact"}.items():
                 setattr(self, name, value)
             if shards.format is not None:
+                from robustruct.formats.recognise import stored
+
                 self.input_ = stored(shards.format)
             self.alpha_ = plan.alpha
             self._run(sites, start, stopper, checkpoints)
@@ -276,6 +275,8 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
             )
         else:
             return
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
@@ -302,10 +303,11 @@ class StructuredModel(Prediction, Inspection, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without what only a warm start could use."""
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_last_blocks"}
+        return {name: value for name, value in vars(self).items() if name != "_last_blocks"}
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True

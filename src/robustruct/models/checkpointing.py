@@ -8,11 +8,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from robustruct.errors import InvalidInputError
 from robustruct.formats.container import checksum
 from robustruct.models.early_stopping import EarlyStopping
-from robustruct.models.selection import best_alpha
 from robustruct.training.checkpoints import Checkpoints, Keepable
 from robustruct.training.fit import Progress
 from robustruct.training.problem import arrays_of
@@ -33,6 +32,8 @@ def kept_choice(checkpoints: Checkpoints | None) -> tuple[float, dict[float, flo
     """(alpha, score of each) as chosen before the fit was stopped, if it was."""
     if checkpoints is None or "alpha_scores" not in checkpoints.description:
         return None
+    from robustruct.models.selection import best_alpha
+
     scores = dict(checkpoints.description["alpha_scores"])
     return best_alpha(scores), scores
 
@@ -56,7 +57,7 @@ def begun(
     stopper: EarlyStopping | None,
 ) -> tuple[int, AbstractContextManager[None]]:
     """(the seed of the fit, what to hold while it lasts)."""
-    seed = int(check_random_state(model.random_state).randint(2**31))
+    seed = _drawn_seed(model.random_state)
     if checkpoints is None:
         return seed, contextlib.nullcontext()
     extra: dict[str, Any] = {"seed": seed}
@@ -67,6 +68,19 @@ def begun(
         parts["stopping"] = stopper
     progress.keeper = checkpoints
     return checkpoints.description.get("seed", seed), checkpoints.begin(extra, parts)
+
+
+def _drawn_seed(random_state: Any) -> int:
+    """As scikit-learn would draw it: None is numpy's global generator."""
+    if random_state is None:
+        return int(np.random.randint(2**31))  # noqa: NPY002 (what np.random.seed is about)
+    if isinstance(random_state, Integral):
+        random_state = np.random.RandomState(int(random_state))
+    if not isinstance(random_state, np.random.RandomState):
+        raise InvalidInputError(
+            f"random_state={random_state!r}; give an integer, a numpy RandomState, or None."
+        )
+    return int(random_state.randint(2**31))
 
 
 def _identity(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, split_weights
 from robustruct.losses import as_labels, encode_labels
+from robustruct.models.estimator import Estimator, check_is_fitted
 from robustruct.models.explanation import Explanation, explanation
 
 
-class Inspection:
+class Inspection(Estimator):
     """The part of a model that shows its weights."""
 
     classes_: np.ndarray
@@ -28,26 +28,26 @@ class Inspection:
 
         ``input_features`` is ignored; scikit-learn passes it.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         names = self._space.node_feature_names
         given = getattr(self, "feature_names_in_", ())
         return np.array([*given, *names[len(given) :]], dtype=object)
 
     def get_edge_feature_names_out(self) -> np.ndarray:
         """Names of the edge features: the rows of ``edge_weights_``."""
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         return np.array(self._space.edge_feature_names, dtype=object)
 
     @property
     def node_weights_(self) -> np.ndarray:
         """(n_node_features, n_labels) view of ``coef_``."""
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         return split_weights(self._space, self.coef_, len(self.classes_))[0]
 
     @property
     def edge_weights_(self) -> np.ndarray:
         """(n_edge_features, n_labels, n_labels) view of ``coef_``, [feature, label, next label]."""
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         return split_weights(self._space, self.coef_, len(self.classes_))[1]
 
     @property
@@ -107,7 +107,7 @@ class Inspection:
             ``against``, the neighbours being labelled as predicted, and the expected cost of every
             label. Print it.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         codes = [None if name is None else self._code(name) for name in (label, against)]
         return explanation(self, x, node, *codes)  # type: ignore[arg-type]
 

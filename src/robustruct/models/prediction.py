@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
-from robustruct.game.relaxed import relaxed_labelling
-from robustruct.game.solve import GameSolution, solutions, solve_batch
-from robustruct.game.solver import GameSolver
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
+from robustruct.models.estimator import Estimator, check_is_fitted
 from robustruct.scores import Scores
+
+if TYPE_CHECKING:
+    from robustruct.game.solve import GameSolution
+    from robustruct.game.solver import GameSolver
 
 GAME_TOL = 1e-6
 RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 
 
-class Prediction:
+class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
@@ -40,7 +41,7 @@ class Prediction:
     # ------------------------------------------------------------------------- samples to scores
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         flat = data.is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
             X = data.checked_rows(self, X)
@@ -61,6 +62,8 @@ class Prediction:
         """(N,) label codes of the best labelling that keeps the rules."""
         relaxed = self._relaxes(found.batch, found.n_labels)
         if relaxed:
+            from robustruct.game.relaxed import relaxed_labelling
+
             codes, values, _ = relaxed_labelling(found, n_jobs=self.n_jobs)
         else:
             codes, values = best_labelling(found, self.n_jobs)
@@ -99,6 +102,8 @@ class Prediction:
 
     def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
+        from robustruct.game.solve import solve_batch  # solvers bring much compiled code
+
         k = len(self.classes_)
         batch = found.batch
         weight = np.ones(batch.n_nodes) if weight is None else weight
@@ -179,6 +184,8 @@ class Prediction:
         solver, tol
             As for `robustruct.solve_game`.
         """
+        from robustruct.game.solve import solutions, solve_batch
+
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
         game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
