@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 
 SPINS = 1000  # some microseconds; waking a thread that sleeps takes tens to hundreds
 

@@ -10,7 +10,11 @@ if "NUMBA_SLP_VECTORIZE" not in os.environ:
     config.SLP_VECTORIZE = 1
 
 # No fastmath: scores may be -inf. Kernels release the GIL, so that threads share a batch.
-kernel = njit(cache=True, nogil=True, error_model="numpy")
+kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+
+# Called by kernels only, whose code on disk holds it: neither a way in from Python, of which every
+# array takes its share of the time to compile, nor code of its own on disk is made.
+helper = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 # A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
 # each level of its callers, which for deep trees of calls takes minutes.

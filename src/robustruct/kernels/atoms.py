@@ -15,7 +15,7 @@ Everything else is named as in kernels/pairwise.py and kernels/buckets.py.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.buckets import JunctionTrees, bucket_max
 from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.forests import edges_of_sample, find_root
@@ -25,7 +25,7 @@ from robustruct.kernels.pairs import DUST
 from robustruct.kernels.steps import label_spread
 
 
-@kernel
+@helper
 def _gather(
     lo, hi, n_edges, slots, features, theta_node, theta_edge, layout, masks, place_of_table,
     unary, tables, place,
@@ -62,7 +62,7 @@ def _gather(
         place_of_table[table_of[slots[e]]] = -1
 
 
-@kernel
+@helper
 def _score(lo, hi, n_edges, slots, child, parent, unary, tables, place, labels):
     total = 0.0
     for i in range(lo, hi):
@@ -73,7 +73,7 @@ def _score(lo, hi, n_edges, slots, child, parent, unary, tables, place, labels):
     return total
 
 
-@kernel
+@helper
 def _components(lo, hi, n_edges, slots, child, parent, y, w, group):
     """group (N,): for nodes with y != w a name of their component, -1 elsewhere."""
     for i in range(lo, hi):
@@ -87,7 +87,7 @@ def _components(lo, hi, n_edges, slots, child, parent, y, w, group):
             group[i] = find_root(group, i)
 
 
-@kernel
+@helper
 def _lay_out(
     lo, hi, n_edges, slots, child, parent, y, w, group, name, features, theta_node, theta_edge,
     layout, changes,
@@ -122,7 +122,7 @@ def _lay_out(
     return gain, norm, used_node, used_edge
 
 
-@kernel
+@helper
 def _apply(
     lo, hi, n_edges, slots, child, parent, y, w, group, name, features, theta_node, theta_edge,
     layout, changes, step,
@@ -151,7 +151,7 @@ def _apply(
         )  # fmt: skip
 
 
-@kernel
+@helper
 def _add_atom(lo, hi, labels, amount, atom, mass, count):
     """Give mass to a labelling, which may be among the atoms already."""
     for at in range(count):
@@ -169,7 +169,7 @@ def _add_atom(lo, hi, labels, amount, atom, mass, count):
     return count + 1
 
 
-@kernel
+@helper
 def _split_atom(lo, hi, worst, n_groups, names, steps, group, y, w, atom, mass, count):
     """Move nested shares of the atom ``worst`` from w to y; return the new number of atoms.
 

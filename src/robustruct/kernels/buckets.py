@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.k_best import merge_labels, merge_sums
 
 
@@ -29,7 +29,7 @@ class JunctionTrees(NamedTuple):
     chord_start: np.ndarray
 
 
-@kernel
+@helper
 def message_starts(lo, hi, offsets, k, start):
     """Where the messages of nodes lo .. hi-1 begin: start (hi - lo + 1,), out; return the total."""
     total = 0
@@ -40,7 +40,7 @@ def message_starts(lo, hi, offsets, k, start):
     return total
 
 
-@kernel
+@helper
 def widest(first, last, node_offsets, offsets, k):
     """(most nodes, most message numbers, largest table) of samples first .. last-1."""
     nodes, messages, table = 0, 0, 0
@@ -55,7 +55,7 @@ def widest(first, last, node_offsets, offsets, k):
     return nodes, messages, table
 
 
-@kernel
+@helper
 def strides_in(c, i, k, offsets, members, stride):
     """stride (m,), out: how far a step in each later neighbour of i goes in the message of c."""
     at = offsets[c] + 1
@@ -69,7 +69,7 @@ def strides_in(c, i, k, offsets, members, stride):
             stride[j - offsets[i]] = 0
 
 
-@kernel
+@helper
 def _add_message(m, k, message, stride, digit, table):
     """Add a child's message, [label of i, its other members], to the table of i."""
     size = k**m
@@ -98,7 +98,7 @@ def _add_message(m, k, message, stride, digit, table):
                 j -= 1
 
 
-@kernel
+@helper
 def fill_table(i, lo, graph, unary, tables, start, messages, stride, digit, table):
     """The table of bucket i: its scores and the messages of its children."""
     parent, table_of, offsets, members = graph.parent, graph.table_of, graph.offsets, graph.members
@@ -146,7 +146,7 @@ def fill_table(i, lo, graph, unary, tables, start, messages, stride, digit, tabl
         c = next_child[c]
 
 
-@kernel
+@helper
 def _max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table):
     offsets = graph.offsets
     k = unary.shape[1]
@@ -162,7 +162,7 @@ def _max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table)
                 out[rest] = row[rest] if row[rest] > out[rest] else out[rest]
 
 
-@kernel
+@helper
 def place_in(c, k, offsets, members, labels):
     """Where the labels (N,) of all members but the first are in the message of c."""
     at = 0
@@ -171,7 +171,7 @@ def place_in(c, k, offsets, members, labels):
     return at
 
 
-@kernel
+@helper
 def _conditional(i, lo, graph, unary, tables, start, messages, labels, out):
     """out[x] = best score of i's part of the junction tree, given the labels of later nodes."""
     parent, table_of, offsets, members = graph.parent, graph.table_of, graph.offsets, graph.members
@@ -224,7 +224,7 @@ def bucket_max(first, last, node_offsets, graph, unary, tables, labels, values):
         values[s] = total
 
 
-@kernel
+@helper
 def _take_marginal(m, k, place, table, out):
     """out[x, a] += the table summed over all but the labels of i and of its member ``place``."""
     size = k**m
@@ -240,7 +240,7 @@ def _take_marginal(m, k, place, table, out):
                 out[x, a] += total
 
 
-@kernel
+@helper
 def sum_onto(m, k, stride, digit, table, out):
     """out, zero before: the table of i summed over all but the members of a child's message."""
     size = k**m
@@ -274,7 +274,7 @@ def sum_onto(m, k, stride, digit, table, out):
                 j -= 1
 
 
-@kernel
+@helper
 def _log_sum_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table, top):
     offsets = graph.offsets
     k = unary.shape[1]
@@ -365,7 +365,7 @@ def bucket_sum(
                 c = next_child[c]
 
 
-@kernel
+@helper
 def _lists(i, lo, graph, unary, tables, start, messages, labels, lists, sums, left, right, pointer):
     """lists[x], descending: the best scores of i's part of the junction tree with label x at i,
 

@@ -7,7 +7,7 @@ change   (place (d,) int32, the line of each row of theta, -1 where it has none;
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 
 
 def no_change(n_rows, room, n_columns):
@@ -20,7 +20,7 @@ def no_change(n_rows, room, n_columns):
     )
 
 
-@kernel
+@helper
 def add_features(begin, end, indices, data, a, b, theta, change, used, gain, norm):
     """Entries begin .. end-1 of a feature matrix go to column a, and leave column b.
 
@@ -43,7 +43,7 @@ def add_features(begin, end, indices, data, a, b, theta, change, used, gain, nor
     return used, gain, norm
 
 
-@kernel
+@helper
 def apply_features(begin, end, indices, a, b, step, theta, change):
     """theta -= step * change, and change <- 0, where `add_features` put something."""
     place, _, values = change
@@ -56,7 +56,7 @@ def apply_features(begin, end, indices, a, b, step, theta, change):
         values[line, b] = 0.0
 
 
-@kernel
+@helper
 def free_lines(used, change):
     """No row has a line any more."""
     place, rows, _ = change

@@ -6,11 +6,11 @@ each bucket of a sample begins among all its columns.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.buckets import fill_table, message_starts, strides_in, sum_onto
 
 
-@kernel
+@helper
 def table_places(lo, hi, offsets, k, place):
     """Where the tables of nodes lo .. hi-1 begin: place (hi - lo + 1,), out; return the total."""
     total = 0
@@ -21,7 +21,7 @@ def table_places(lo, hi, offsets, k, place):
     return total
 
 
-@kernel
+@helper
 def _spots(c, i, k, offsets, members, stride, digit, out):
     """out[entry of i's table] = the place in c's message that it agrees with."""
     m = offsets[i + 1] - offsets[i]

@@ -10,10 +10,10 @@ integers, or numba would not vectorise it.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 
 
-@kernel
+@helper
 def product(rows, n, mat, i, a, vec, j, x, to, out):
     """vec[to, out] = mat[i, a] vec[j, x]; four rows at a time hide the latency of the sums."""
     for b in range(0, rows, 4):
@@ -31,7 +31,7 @@ def product(rows, n, mat, i, a, vec, j, x, to, out):
         vec[to, out, b3] = s3
 
 
-@kernel
+@helper
 def add_transposed_product(rows, n, mat, i, a, vec, j, x, to, out):
     """vec[to, out] += mat[i, a]' vec[j, x]."""
     for b in range(0, rows, 4):
@@ -46,7 +46,7 @@ def add_transposed_product(rows, n, mat, i, a, vec, j, x, to, out):
             )
 
 
-@kernel
+@helper
 def add_gram(rows, n, mat, i, x, j, out):
     """Upper triangle of mat[j, out] (n, n) += X'X, X = mat[i, x] (rows, n)."""
     end = np.uint64(n)
@@ -63,7 +63,7 @@ def add_gram(rows, n, mat, i, x, j, out):
                 )
 
 
-@kernel
+@helper
 def gram_difference(rows, n, mat, i, x, j, y, to, out):
     """Upper triangle of mat[to, out] (n, n) = X'X - Y'Y, X = mat[i, x], Y = mat[j, y] (rows, n)."""
     end = np.uint64(n)
@@ -82,7 +82,7 @@ def gram_difference(rows, n, mat, i, x, j, y, to, out):
                 )
 
 
-@kernel
+@helper
 def eliminate_above(row, n, mat, i, u):
     """A row of U, from the diagonal on, less what the rows above account for."""
     start, end = np.uint64(row), np.uint64(n)
@@ -98,7 +98,7 @@ def eliminate_above(row, n, mat, i, u):
             )
 
 
-@kernel
+@helper
 def cholesky(n, floor, zero_sums, mat, i, u):
     """The upper triangle of A = mat[i, u] becomes U, U'U = A, with the diagonal inverted.
 
@@ -122,7 +122,7 @@ def cholesky(n, floor, zero_sums, mat, i, u):
         mat[i, u, row, row] = scale if scale > 0.0 else 1e-64
 
 
-@kernel
+@helper
 def solve_transposed(n, mat, i, u, vec, j, x):
     """vec[j, x] becomes the solution of U'y = vec[j, x]."""
     end = np.uint64(n)
@@ -133,7 +133,7 @@ def solve_transposed(n, mat, i, u, vec, j, x):
             vec[j, x, b] -= value * mat[i, u, row, b]
 
 
-@kernel
+@helper
 def solve_transposed_rows(n, columns, lower, mat, i, u, j, x):
     """X = mat[j, x] (n, columns) becomes the solution of U'Y = X; ``lower`` if X is triangular."""
     for row in range(n):
@@ -152,7 +152,7 @@ def solve_transposed_rows(n, columns, lower, mat, i, u, j, x):
             mat[j, x, row, a] *= inverse
 
 
-@kernel
+@helper
 def solve_upper(n, mat, i, u, vec, j, x):
     """vec[j, x] becomes the solution of U y = vec[j, x]."""
     for row in range(n - 1, -1, -1):
@@ -165,7 +165,7 @@ def solve_upper(n, mat, i, u, vec, j, x):
         vec[j, x, row] = (vec[j, x, row] - (even + odd)) * mat[i, u, row, row]
 
 
-@kernel
+@helper
 def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
     """Both triangles of mat[j, out] (n, n) = (U'U)⁻¹; mat[i, scratch] ends as the inverse of U'."""
     for row in range(n):
@@ -180,7 +180,7 @@ def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
             mat[j, out, a, b] = mat[j, out, b, a]
 
 
-@kernel
+@helper
 def swap_symmetric(n, p, q, mat, i, a):
     """Exchange rows and columns p <= q of a symmetric matrix held in its upper triangle."""
     if p == q:

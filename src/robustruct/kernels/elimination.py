@@ -8,10 +8,10 @@ import heapq
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
-@kernel
+@helper
 def adjacency(n_nodes, edges):
     """Neighbours of all nodes one after the other: (start (n+1,), neighbours (2m,))."""
     start = np.zeros(n_nodes + 1, np.intp)
@@ -31,7 +31,7 @@ def adjacency(n_nodes, edges):
     return start, neighbours
 
 
-@kernel
+@helper
 def _missing(node, begin, size, pool, mark, stamp):
     """How many pairs of the node's neighbours are not joined yet."""
     degree = size[node]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
 @kernel
@@ -59,7 +59,7 @@ def root_forest(n_nodes, edges, order, parent, edge_of, flipped):
     return True
 
 
-@kernel
+@helper
 def find_root(group, i):
     """The name of i's set, in a forest of names that is flattened on the way."""
     while group[i] != i:
@@ -94,7 +94,7 @@ def peel_forests(n_nodes, edges, forest):
     return found
 
 
-@kernel
+@helper
 def edges_of_sample(s, offsets, chord_offsets, parent, slots):
     """Slots of sample s that hold an edge, into ``slots``; return their number."""
     found = 0

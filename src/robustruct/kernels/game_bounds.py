@@ -52,6 +52,7 @@ def sum_largest(offsets, chord_offsets, parent, unary, tables, table_of, cost, w
 def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weight, p, upper):
     """upper[s] = max over labellings of the augmented score: p can be held to no more than this."""
     k = unary.shape[1]
+    zero = np.intp(0)  # a plain 0 has a type of its own, and code for it
     longest = 0
     for s in range(first, last):
         longest = max(longest, offsets[s + 1] - offsets[s])
@@ -63,8 +64,8 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
         n = hi - lo
         for i in range(n):
             up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
-        augmented_unary(0, n, unary[lo:hi], cost, weight[lo:hi], p[lo:hi], augmented)
-        max_product_up(0, n, up, augmented, tables, table_of[lo:hi], best)
+        augmented_unary(zero, n, unary[lo:hi], cost, weight[lo:hi], p[lo:hi], augmented)
+        max_product_up(zero, n, up, augmented, tables, table_of[lo:hi], best)
         total = 0.0
         for i in range(n):
             if up[i] < 0:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
 @kernel
@@ -21,7 +21,7 @@ def gram_sizes(offsets, parent, table_of, n_tables, node_start, table_start):
         table_start[s + 1] = table_start[s] + distinct**2
 
 
-@kernel
+@helper
 def _gram(rows, n, indptr, indices, data, spread_out, out):
     """out[i * n + j] = <row i, row j>; spread_out is scratch of a row's width, zero outside."""
     for i in range(n):
@@ -55,7 +55,7 @@ def gram_matrices(
         for i in range(lo, hi):
             rows[i - lo] = i
         _gram(rows, hi - lo, x_indptr, x_indices, x_data, node_scratch, node_gram[node_start[s] :])
-        distinct = 0
+        distinct = np.intp(0)  # a plain 0 has a type of its own, and code for it
         for i in range(lo, hi):
             if parent[i] >= 0 and seen[table_of[i]] != s:
                 seen[table_of[i]] = s

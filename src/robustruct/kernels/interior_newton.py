@@ -13,7 +13,7 @@ difference of large numbers is formed: diagonals are sums of positive terms.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 from robustruct.kernels.dense import (
     add_gram,
     add_transposed_product,
@@ -64,7 +64,7 @@ from robustruct.kernels.interior_state import (
 )
 
 
-@kernel
+@helper
 def factorise(n, tree, scalar, vec, mat):
     """Eliminate from the leaves up."""
     for j in range(n):
@@ -94,7 +94,7 @@ def factorise(n, tree, scalar, vec, mat):
                     mat[up, UPPER, a, b] += mat[j, G, a, b]
 
 
-@kernel
+@helper
 def add_node_matrix(j, m, scalar, vec, mat):
     """J += H = Σ_a E_a (L_a - mean)(L_a - mean)', the mean weighted by E."""
     k, spare = vec.shape[2], mat.shape[0] - 1
@@ -117,7 +117,7 @@ def add_node_matrix(j, m, scalar, vec, mat):
     add_gram(k, m, mat, spare, M1, j, UPPER)
 
 
-@kernel
+@helper
 def row_sums(j, m, mp, vec, mat):
     """D and d; V1 becomes the diagonal of diag(D'1) - D' diag(1/d) D, without cancellation."""
     for a in range(mp):
@@ -143,7 +143,7 @@ def row_sums(j, m, mp, vec, mat):
         mat[j, RATIO, b, top] = largest
 
 
-@kernel
+@helper
 def eliminate_edge(j, m, mp, vec, mat):
     """W = the factor's solution for C', projected, so that C P C' = W'W; and G."""
     spare = mat.shape[0] - 1
@@ -169,7 +169,7 @@ def eliminate_edge(j, m, mp, vec, mat):
     invert_grounded(j, mp, mat)
 
 
-@kernel
+@helper
 def invert_grounded(j, n, mat):
     """G = inverse of M (in M1) without the row and column of its largest diagonal, 0 there."""
     spare = mat.shape[0] - 1
@@ -193,7 +193,7 @@ def invert_grounded(j, n, mat):
             mat[j, G, ground, a] = 0.0
 
 
-@kernel
+@helper
 def predict(n, tree, scalar, vec, mat):
     """The direction that aims at a gap of 0; keeps only Δx∘Δz in DZ and Δp∘Δs in DS.
 
@@ -245,7 +245,7 @@ def predict(n, tree, scalar, vec, mat):
     return primal, dual, slope, curve
 
 
-@kernel
+@helper
 def correct(n, tree, scalar, vec, mat, target):
     """Direction for the complementarity ``target``, with the second-order terms held in DZ and DS.
 
@@ -279,7 +279,7 @@ def correct(n, tree, scalar, vec, mat, target):
     return worst
 
 
-@kernel
+@helper
 def longest_steps(n, tree, scalar, vec, mat):
     """Inverses of the longest steps for (x, s) and for (z, p) that leave them non-negative."""
     k = vec.shape[2]
@@ -298,7 +298,7 @@ def longest_steps(n, tree, scalar, vec, mat):
     return primal, dual
 
 
-@kernel
+@helper
 def clear(n, tree, vec):
     """The sums of the children's messages start at zero."""
     for j in range(n):
@@ -306,7 +306,7 @@ def clear(n, tree, vec):
             vec[j, T, b] = 0.0
 
 
-@kernel
+@helper
 def corrector_side(j, tree, scalar, vec, mat, target):
     """ρ / z into DX and the right-hand side of node j and its edge."""
     m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
@@ -331,7 +331,7 @@ def corrector_side(j, tree, scalar, vec, mat, target):
     solve_up(j, m, mp, up, vec, mat)
 
 
-@kernel
+@helper
 def add_node_side(j, m, scalar, vec, mat):
     """Add L'q to the right-hand side of node j, q = ρ_s/s - E Σ(ρ_s/s) / ΣE."""
     k = vec.shape[2]
@@ -344,7 +344,7 @@ def add_node_side(j, m, scalar, vec, mat):
     add_transposed_product(k, m, mat, j, COST, vec, j, V2, j, HALF)
 
 
-@kernel
+@helper
 def solve_up(j, m, mp, up, vec, mat):
     """Half-solve node j, send g of its edge to the parent. V1: ρ̄ - Cκ less the residual."""
     for b in range(m):
@@ -363,7 +363,7 @@ def solve_up(j, m, mp, up, vec, mat):
         vec[up, T, a] += vec[j, SIDE, a]
 
 
-@kernel
+@helper
 def solve_down(j, m, mp, up, vec, mat):
     """Δu of the edge above node j into DU, Δr of the node into STEP, D Δu into V1."""
     if up == j:
@@ -382,7 +382,7 @@ def solve_down(j, m, mp, up, vec, mat):
     solve_upper(m, mat, j, UPPER, vec, j, STEP)
 
 
-@kernel
+@helper
 def edge_direction(j, tree, vec, mat, again):
     """Δr of node j, Δx and Δz of the edge above it, or with ``again`` what to add to them.
 
@@ -418,7 +418,7 @@ def edge_direction(j, tree, vec, mat, again):
     return worst
 
 
-@kernel
+@helper
 def node_direction(j, m, scalar, vec, mat, dr):
     """Δs and Δp of node j, Δr in the slot ``dr``."""
     k = vec.shape[2]

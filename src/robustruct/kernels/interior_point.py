@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel, part
+from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
 from robustruct.kernels.interior_start import (
@@ -164,7 +164,7 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
     return n_iter, n_iter >= max_iter and not solved, upper - lower < np.inf
 
 
-@kernel
+@helper
 def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch):
     """Restrict the game to what is within reach of the best answer to the predictor held in P."""
     tree, labels, scalar, vec, mat = state
@@ -184,7 +184,7 @@ def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch)
     return kept
 
 
-@kernel
+@helper
 def begin(lo, n, unit, loosening, share, game, start, state, scratch):
     """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread."""
     tree, labels, scalar, vec, mat = state
@@ -234,7 +234,7 @@ def step(n, tree, scalar, vec, mat, gap, pairs):
     return move(n, tree, scalar, vec, mat, min(1.0, 0.995 / primal), min(1.0, 0.995 / dual))
 
 
-@kernel
+@helper
 def move(n, tree, scalar, vec, mat, primal, dual):
     """Go along the direction; returns the complementarity Σ x z + Σ p s, which is the gap."""
     k = vec.shape[2]
@@ -263,7 +263,7 @@ def move(n, tree, scalar, vec, mat, primal, dual):
     return gap
 
 
-@kernel
+@helper
 def play_labelling(lo, hi, parent, labels, p, r, q):
     """Without costs the adversary plays the best labelling, and any predictor will do."""
     p[lo:hi] = 1.0 / p.shape[1]
@@ -275,7 +275,7 @@ def play_labelling(lo, hi, parent, labels, p, r, q):
             q[i, labels[i], labels[parent[i]]] = 1.0
 
 
-@kernel
+@helper
 def predictor_value(
     lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, augmented, best
 ):
@@ -306,7 +306,7 @@ def predictor_value(
     return value
 
 
-@kernel
+@helper
 def write_predictor(lo, n, scalar, vec, p):
     """p of the current point, normalised; uniform where the node has no weight."""
     k = p.shape[1]
@@ -318,7 +318,7 @@ def write_predictor(lo, n, scalar, vec, p):
             p[lo + j, a] = vec[j, P, a] / total if scalar[j, WEIGHT] > 0.0 else 1.0 / k
 
 
-@kernel
+@helper
 def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
@@ -359,7 +359,7 @@ def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, 
     return total
 
 
-@kernel
+@helper
 def write_adversary(lo, n, tree, labels, vec, mat, factor, r, q):
     """r and q of the current point, over all labels again, columns rescaled by ``factor``."""
     r[lo : lo + n] = 0.0

@@ -8,7 +8,7 @@ is left is scaled so that costs span 1 and the largest weight is 1.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 from robustruct.kernels.interior_state import (
     ABOVE,
     COST,
@@ -31,7 +31,7 @@ from robustruct.kernels.max_product import max_product_up
 PLAYED = 1e-3
 
 
-@kernel
+@helper
 def scale_weights(lo, n, weight, heaviest, scalar):
     """Weights in units of the heaviest; their sum."""
     total = 0.0
@@ -43,7 +43,7 @@ def scale_weights(lo, n, weight, heaviest, scalar):
     return total
 
 
-@kernel
+@helper
 def restrict(
     lo, hi, above, augmented, tables, table_of, reach, r, q, best, gain, tree, labels, vec, mat
 ):
@@ -83,7 +83,7 @@ def restrict(
     return pairs
 
 
-@kernel
+@helper
 def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, mat):
     """Labels of node j, and pairs with its parent's, within reach; the gain of each label.
 
@@ -123,7 +123,7 @@ def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, ma
     return pairs
 
 
-@kernel
+@helper
 def collect_costs(n, loss, tree, labels, mat):
     """The columns of the scaled costs that belong to the labels kept."""
     for j in range(n):
@@ -132,7 +132,7 @@ def collect_costs(n, loss, tree, labels, mat):
                 mat[j, COST, a, b] = loss[a, labels[j, b]]
 
 
-@kernel
+@helper
 def answer(n, tree, scalar, vec, mat):
     """p inverse to the loosened slacks against the adversary's r."""
     k = vec.shape[2]
@@ -147,7 +147,7 @@ def answer(n, tree, scalar, vec, mat):
                 vec[j, P, a] *= scalar[j, WEIGHT] / total
 
 
-@kernel
+@helper
 def mix_predictor(lo, n, share, scalar, vec, p):
     """p mixes the even predictor with ``share`` of the one given; rows without one stay even."""
     k = vec.shape[2]
@@ -163,7 +163,7 @@ def mix_predictor(lo, n, share, scalar, vec, p):
             vec[j, P, a] = scalar[j, WEIGHT] * part
 
 
-@kernel
+@helper
 def tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c):
     """z of max-product against the predictor: 0 for the best label under each of the parent."""
     k = vec.shape[2]
@@ -197,7 +197,7 @@ def tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c
                 c[up, a] -= top
 
 
-@kernel
+@helper
 def spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q):
     """x and r: under each label of the parent, mass inverse to the loosened slack.
 
@@ -233,7 +233,7 @@ def spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q):
                 vec[j, R, b] += mat[j, X, b, a]
 
 
-@kernel
+@helper
 def node_slacks(j, tree, vec, mat):
     """s of node j, 0 for the predictor's best answer."""
     k = vec.shape[2]
@@ -247,7 +247,7 @@ def node_slacks(j, tree, vec, mat):
         vec[j, S, a] -= least
 
 
-@kernel
+@helper
 def loosen(n, loosening, tree, scalar, vec, mat):
     """Move z and s off 0, s so that the products p s are about as large as the products x z.
 

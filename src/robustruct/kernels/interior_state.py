@@ -10,7 +10,7 @@ mat (n + 1, 10, k, k) with the slots below, the last row for scratch.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper
 
 # Slots are numpy integers: for each Python integer a kernel is called with, numba compiles a copy.
 
@@ -35,7 +35,7 @@ X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST = np.arange(10)
 M1, M2 = np.arange(2)
 
 
-@kernel
+@helper
 def new_state(n, k):
     """tree, labels, scalar, vec, mat for games of up to n nodes."""
     return (

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
-@kernel
+@helper
 def merge_labels(lists, table, a, use_table, out, out_label, out_rank, pointer):
     """Top of all lists[b] + table[b, a], in descending order, into ``out``."""
     k, size = lists.shape
@@ -29,7 +29,7 @@ def merge_labels(lists, table, a, use_table, out, out_label, out_rank, pointer):
             pointer[choice] += 1
 
 
-@kernel
+@helper
 def merge_sums(left, right, out, out_left, out_right, pointer):
     """Top of all left[x] + right[y], in descending order, into ``out`` (which may not alias)."""
     size = left.shape[0]

@@ -5,7 +5,7 @@ Sparse rows are indptr (n+1,) intp, indices (nnz,) int32 and data (nnz,) float64
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
 @kernel
@@ -42,7 +42,7 @@ def assemble_rows(
     return n
 
 
-@kernel
+@helper
 def row_product(begin, end, indices, data, weights, base, out):
     """out (m,) = base (m,) + Σ_j data[j] weights[indices[j]] over entries begin .. end-1.
 

@@ -5,19 +5,31 @@ Arrays are named as in kernels/pairwise.py.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, part
 from robustruct.kernels.linear import row_product
 from robustruct.kernels.max_product import max_product_down, max_product_up
 from robustruct.kernels.predictor import expected_cost, least, predictor
 
 
-@kernel
+@part
 def local_parents(lo, n, parent, up):
+    """up (n,): the parents of nodes lo .. lo+n-1, counted from lo; -1 at roots."""
     for i in range(n):
         up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
 
 
-@kernel
+@helper
+def turn_costs(cost, cost_t):
+    """cost_t (k, k) = cost transposed; return the largest |cost|."""
+    largest = 0.0
+    for a in range(len(cost)):
+        for b in range(len(cost)):
+            cost_t[b, a] = cost[a, b]
+            largest = max(largest, abs(cost[a, b]))
+    return largest
+
+
+@helper
 def gather_scores(
     lo, hi, parent, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
     theta_edge, table_of, table_row, table_turn, node_kind, unary_mask, pair_mask, slot_of_table,
@@ -65,7 +77,7 @@ def gather_scores(
     return used
 
 
-@kernel
+@helper
 def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, augmented):
     """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r).
 
@@ -94,43 +106,43 @@ def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, aug
     return given
 
 
-@kernel
-def _own_score(n, up, augmented, tables, slot, r, pair, mass, count):
+@helper
+def _own_score(lo, n, up, augmented, tables, slot, r, pair, mass, count):
     """What the sample's marginals score: <augmented, r> + <tables, q>."""
     k = augmented.shape[1]
     value = 0.0
     for i in range(n):
         for b in range(k):
-            if r[i, b] != 0.0:
-                value += r[i, b] * augmented[i, b]
+            if r[lo + i, b] != 0.0:
+                value += r[lo + i, b] * augmented[i, b]
         if up[i] >= 0:
             table = tables[slot[i]]
-            for at in range(count[i]):
-                code = pair[i, at]
-                value += mass[i, at] * table[code // k, code % k]
+            for at in range(count[lo + i]):
+                code = pair[lo + i, at]
+                value += mass[lo + i, at] * table[code // k, code % k]
     return value
 
 
-@kernel
-def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, worst, labels):
+@helper
+def _worst_in_support(lo, n, up, augmented, tables, slot, r, pair, count, worst, labels):
     """Lowest-scoring labelling whose nodes and edges all carry mass, into labels (n,).
 
-    up (n,) local parents; pair, mass and count are the rows of the sample.
+    up (n,) local parents; worst (n, k), scratch.
     """
     k = augmented.shape[1]
     message = np.empty(k)
     for i in range(n):
         for b in range(k):
-            worst[i, b] = augmented[i, b] if r[i, b] > 0.0 else np.inf
+            worst[i, b] = augmented[i, b] if r[lo + i, b] > 0.0 else np.inf
     for i in range(n):
         if up[i] < 0:
             continue
         for a in range(k):
             message[a] = np.inf
         table = tables[slot[i]]
-        for at in range(count[i]):
-            b = pair[i, at] // k
-            a = pair[i, at] % k
+        for at in range(count[lo + i]):
+            b = pair[lo + i, at] // k
+            a = pair[lo + i, at] % k
             value = worst[i, b] + table[b, a]
             message[a] = value if value < message[a] else message[a]
         for a in range(k):
@@ -145,10 +157,10 @@ def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, wors
                     choice = b
         else:
             table = tables[slot[i]]
-            for at in range(count[i]):
-                b = pair[i, at] // k
+            for at in range(count[lo + i]):
+                b = pair[lo + i, at] // k
                 if (
-                    pair[i, at] % k == labels[up[i]]
+                    pair[lo + i, at] % k == labels[up[i]]
                     and worst[i, b] + table[b, labels[up[i]]] < value
                 ):
                     value = worst[i, b] + table[b, labels[up[i]]]
@@ -159,7 +171,7 @@ def _worst_in_support(n, up, augmented, tables, slot, r, pair, mass, count, wors
     return True
 
 
-@kernel
+@part
 def look(
     lo, n, up, cost, cost_t, weight, inv_mu, p0, r, pair, mass, count, unary, tables, slot,
     augmented, best, p, scratch, y, w, enough,
@@ -169,12 +181,12 @@ def look(
     Return (gap, what the predictor gives away, whether to step from w to y). No w is looked for
     where the gap is at most ``enough``.
     """
-    hi = lo + n
+    hi, zero = lo + n, np.intp(0)  # a plain 0 has a type of its own, and code for it
     lost = augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, scratch, p, unary, augmented)
-    max_product_up(0, n, up, augmented, tables, slot, best)
-    own = r[lo:hi], pair[lo:hi], mass[lo:hi], count[lo:hi]
-    value = max_product_down(0, n, up, tables, slot, best, y)
-    value -= _own_score(n, up, augmented, tables, slot, *own)
-    if value <= enough:
-        return value, lost, False
-    return value, lost, _worst_in_support(n, up, augmented, tables, slot, *own, best, w)
+    max_product_up(zero, n, up, augmented, tables, slot, best)
+    value = max_product_down(zero, n, up, tables, slot, best, y)
+    value -= _own_score(lo, n, up, augmented, tables, slot, r, pair, mass, count)
+    moves = value > enough and _worst_in_support(
+        lo, n, up, augmented, tables, slot, r, pair, count, best, w
+    )
+    return value, lost, moves

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
-@kernel
+@helper
 def best_below(below, table, message):
     """message[a] = max over b of below[b] + table[b, a], for eight labels or more.
 
@@ -76,7 +76,7 @@ def max_product_up(lo, hi, parent, unary, tables, table_of, best):
             best[above, a] += value
 
 
-@kernel
+@helper
 def max_product_down(lo, hi, parent, tables, table_of, best, labels):
     """Read the best labelling off ``best`` into labels (N,) intp; return its score."""
     k = np.uint64(best.shape[1])

@@ -7,7 +7,7 @@ a multiple of the game's own tables, so θ is a unary part and one number.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.game_bounds import augmented_unary, game_lower
 from robustruct.kernels.max_product import max_product_up
 from robustruct.kernels.sum_product import edge_marginal, messages_up
@@ -48,7 +48,7 @@ def mirror_prox(
         )  # fmt: skip
 
 
-@kernel
+@helper
 def begin(lo, hi, unary, start_p, theta, log_p, p):
     """θ = 0, or -inf where a label is forbidden; p as given but nowhere 0."""
     k = unary.shape[1]
@@ -63,7 +63,7 @@ def begin(lo, hi, unary, start_p, theta, log_p, p):
             theta[i, a] = 0.0 if unary[i, a] > -np.inf else -np.inf
 
 
-@kernel
+@helper
 def play_game(
     s, lo, hi, allowed, max_iter, check_every, game, n_tables, used, local_of, rows, sums, room,
     value, p, r, q,
@@ -136,7 +136,7 @@ def play_game(
     return n_iter, True
 
 
-@kernel
+@helper
 def number_tables(lo, hi, parent, table_of, number, local_of, used):
     """Number the tables of one sample from 0 in local_of; used lists them. Returns how many."""
     n = 0
@@ -153,7 +153,7 @@ def number_tables(lo, hi, parent, table_of, number, local_of, used):
     return n
 
 
-@kernel
+@helper
 def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
     """multiple times each table, -inf kept; their exponentials relative to the largest entry."""
     k = tables.shape[1]
@@ -171,7 +171,7 @@ def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
                 exp_scaled[m, b, a] = np.exp(scaled[m, b, a] - top[m])
 
 
-@kernel
+@helper
 def marginals(
     lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, keep,
     unary, tables, table_of,
@@ -221,7 +221,7 @@ def marginals(
     return log_z, score
 
 
-@kernel
+@helper
 def step_predictor(lo, hi, step, cost, weight, log_p, r, out):
     """out = p exp(-step w L r), normalised."""
     k = cost.shape[0]
@@ -241,7 +241,7 @@ def step_predictor(lo, hi, step, cost, weight, log_p, r, out):
             out[i, a] /= total
 
 
-@kernel
+@helper
 def step_adversary(lo, hi, step, unary, cost, weight, theta, p, out):
     """out = θ + step (ψ + w L'p), the unary part."""
     k = cost.shape[0]
@@ -256,7 +256,7 @@ def step_adversary(lo, hi, step, unary, cost, weight, theta, p, out):
             out[i, b] = theta[i, b] + step * out[i, b]
 
 
-@kernel
+@helper
 def payoff(lo, hi, cost, weight, p, r):
     """Σ w p'L r."""
     k = cost.shape[0]
@@ -270,7 +270,7 @@ def payoff(lo, hi, cost, weight, p, r):
     return total
 
 
-@kernel
+@helper
 def divergence(lo, hi, p, other):
     """Σ_i KL(p_i, other_i)."""
     total = 0.0
@@ -281,7 +281,7 @@ def divergence(lo, hi, p, other):
     return total
 
 
-@kernel
+@helper
 def twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new):
     """How far the field turned: <F(mid) - F(now), mid - new>."""
     k = cost.shape[0]
@@ -297,7 +297,7 @@ def twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new):
     return total
 
 
-@kernel
+@helper
 def accept(lo, hi, step, rows, q_mid, sums):
     """Add the strategies half-way to the sums and move to the new point."""
     theta, trial, log_p, p_now, p_mid, p_new, r_now, r_mid, r_new = (
@@ -317,7 +317,7 @@ def accept(lo, hi, step, rows, q_mid, sums):
                 q_sum[i - lo, a, b] += step * q_mid[i - lo, a, b]
 
 
-@kernel
+@helper
 def average(lo, hi, mass, sums, p, r, q):
     """The strategies half-way, averaged by step; those of the start if no step was accepted."""
     p_sum, r_sum, q_sum = sums

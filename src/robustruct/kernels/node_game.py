@@ -7,12 +7,12 @@ is finite. All kernels write p (k,) and r (k,) and return the value.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 ZERO_ONE, ABSOLUTE, SQUARED, ANY = 0, 1, 2, 3
 
 
-@kernel
+@helper
 def node_scratch(k):
     """Memory for `node_equilibrium`: lines (3, k), payoff (k, k), tableau (k+1, k+1),
     square (k, k+1), labels (4, k), the last row of which is 0, 1, 2, ..."""
@@ -23,7 +23,7 @@ def node_scratch(k):
     return np.empty((3, k)), np.empty((k, k)), np.empty((k + 1, k + 1)), square, labels
 
 
-@kernel
+@helper
 def node_equilibrium(
     kind, place, order, unit, offset, cost, weight, scores, p, r, rows, columns, scratch
 ):  # fmt: skip
@@ -58,7 +58,7 @@ def node_equilibrium(
     return _any(scores, weight, cost, p, r, rows, columns, lines, payoff, tableau, square, labels)
 
 
-@kernel
+@helper
 def _zero_one(a, w, p, r, ranked):
     """V = max over m of (sum of the m largest a + w (m - 1)) / m; r is even on those m labels."""
     k = a.shape[0]
@@ -95,7 +95,7 @@ def _zero_one(a, w, p, r, ranked):
     return value
 
 
-@kernel
+@helper
 def _sort_descending(x):
     """Heap sort: in place, O(k log k), and quick to compile."""
     n = x.shape[0]
@@ -118,7 +118,7 @@ def _sort_descending(x):
             root = child
 
 
-@kernel
+@helper
 def _absolute(a, w, place, p, r):
     """V = max over pairs (i, j) of (a_i + a_j + w |x_j - x_i|) / 2: two separate maxima."""
     k = a.shape[0]
@@ -137,7 +137,7 @@ def _absolute(a, w, place, p, r):
     return 0.5 * (a[left] + a[right] + w * abs(place[right] - place[left]))
 
 
-@kernel
+@helper
 def _around(c, place, p):
     """Mass on the two places next to c with mean c (or on the last place before it)."""
     below = -1
@@ -157,7 +157,7 @@ def _around(c, place, p):
         p[below] = 1.0 - share
 
 
-@kernel
+@helper
 def _squared(a, w, x, order, p, r, start, hull, stop):
     """A predictor with mean c costs h(c) - 2 c x_b + x_b^2 at label b; h joins the points (x, x^2).
 
@@ -235,7 +235,7 @@ def _squared(a, w, x, order, p, r, start, hull, stop):
     return value
 
 
-@kernel
+@helper
 def _any(scores, w, cost, p, r, rows, columns, lines, payoff, tableau, square, labels):
     """Rows pay columns payoff[a, j] = w cost[a, b] + scores[b], b = kept[j], brought to [1, 2]."""
     k = scores.shape[0]
@@ -272,7 +272,7 @@ def _any(scores, w, cost, p, r, rows, columns, lines, payoff, tableau, square, l
     return low + size * (0.5 * (lower + upper) - 1.0)
 
 
-@kernel
+@helper
 def _contenders(scores, w, cost, least, most, kept):
     """List the columns worth playing in ``kept``; return how many, and the range of their payoffs.
 
@@ -300,13 +300,13 @@ def _contenders(scores, w, cost, least, most, kept):
     return n, low, high
 
 
-@kernel
+@helper
 def _take(x, out):
     for i in range(x.shape[0]):
         out[i] = x[i]
 
 
-@kernel
+@helper
 def _place(x, kept, n, out):
     for b in range(out.shape[0]):
         out[b] = 0.0
@@ -314,7 +314,7 @@ def _place(x, kept, n, out):
         out[kept[j]] = x[j]
 
 
-@kernel
+@helper
 def _brackets(payoff, n, p, r):
     """(least payoff that r secures, most payoff that p concedes)."""
     k = payoff.shape[0]
@@ -333,7 +333,7 @@ def _brackets(payoff, n, p, r):
     return lower, upper
 
 
-@kernel
+@helper
 def _normalise(x, n):
     total = 0.0
     for i in range(n):
@@ -346,7 +346,7 @@ def _normalise(x, n):
     return True
 
 
-@kernel
+@helper
 def _marked(flags, label, n, out):
     """The positions j < n with flags[label[j]], in ``out``; return how many."""
     count = 0
@@ -357,7 +357,7 @@ def _marked(flags, label, n, out):
     return count
 
 
-@kernel
+@helper
 def _from_support(payoff, n, kept, rows, columns, square, labels, p, r):
     """Strategies on the given labels that make the other player's labels equally good."""
     k = payoff.shape[0]
@@ -377,7 +377,7 @@ def _from_support(payoff, n, kept, rows, columns, square, labels, p, r):
     return _solve(square, m, row, p, k)
 
 
-@kernel
+@helper
 def _solve(square, m, at, x, n):
     """x[at] with square x[at] = const and Σ x = 1, zero elsewhere: Gauss with partial pivoting."""
     for j in range(m):
@@ -408,7 +408,7 @@ def _solve(square, m, at, x, n):
     return _normalise(x, n)
 
 
-@kernel
+@helper
 def _simplex(payoff, n, kept, tableau, labels, p, r, rows, columns):
     """Matrix game with payoffs >= 1: max Σ y s.t. payoff' y <= 1, y >= 0; p = y V, V = 1 / Σ y.
 
@@ -457,7 +457,7 @@ def _simplex(payoff, n, kept, tableau, labels, p, r, rows, columns):
     _normalise(r, n)
 
 
-@kernel
+@helper
 def _entering(tableau, n, k, free, bland):
     enter = -1
     for a in range(k):
@@ -468,7 +468,7 @@ def _entering(tableau, n, k, free, bland):
     return enter
 
 
-@kernel
+@helper
 def _leaving(tableau, n, k, basic, enter):
     leave = -1
     least = np.inf
@@ -481,7 +481,7 @@ def _leaving(tableau, n, k, basic, enter):
     return leave
 
 
-@kernel
+@helper
 def _pivot(tableau, n_rows, n_columns, leave, enter):
     inverse = 1.0 / tableau[leave, enter]
     for j in range(n_columns):

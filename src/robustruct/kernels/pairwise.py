@@ -26,7 +26,7 @@ import numpy as np
 
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
 from robustruct.kernels._jit import kernel
-from robustruct.kernels.looks import gather_scores, local_parents, look
+from robustruct.kernels.looks import gather_scores, local_parents, look, turn_costs
 from robustruct.kernels.steps import label_spread, take_steps, update_scores
 
 TAKEN, LOOKED_AT, OPEN = 0, 1, 2  # counters of `pairwise_turns`
@@ -60,9 +60,9 @@ def pairwise_turns(
     longest = 0
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
-    cost_t = cost.T.copy()
+    cost_t = np.empty((k, k))
+    tolerance = 1e-10 * turn_costs(cost, cost_t)
     spread = label_spread(cost)
-    tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((longest, k))
     augmented = np.empty((longest, k))
     best = np.empty((longest, k))
@@ -146,14 +146,16 @@ def pairwise_visits(
     longest = 0
     for s in order:
         longest = max(longest, offsets[s + 1] - offsets[s])
-    cost_t = cost.T.copy()
+    cost_t = np.empty((k, k))
+    tolerance = 1e-10 * turn_costs(cost, cost_t)
     spread = label_spread(cost)
-    tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((longest, k))
     augmented = np.empty((longest, k))
     best = np.empty((longest, k))
     tables = np.empty((min(longest, len(table_row)), k, k))
-    slot_of_table = np.full(len(table_row), -1, np.intp)
+    slot_of_table = np.empty(len(table_row), np.intp)
+    for t in range(len(table_row)):
+        slot_of_table[t] = -1
     slot = np.empty(longest, np.intp)
     slot_turn = np.empty(longest, np.intp)
     up = np.empty(longest, np.intp)

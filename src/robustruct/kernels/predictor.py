@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 
-@kernel
+@helper
 def largest(v):
     """The largest entry; four at a time, as each comparison has to wait for the one before."""
     n = len(v)
@@ -20,7 +20,7 @@ def largest(v):
     return max(max(m0, m1), max(m2, m3))
 
 
-@kernel
+@helper
 def least(v):
     """The smallest entry, as `largest` finds the largest."""
     n = len(v)
@@ -35,7 +35,7 @@ def least(v):
     return min(min(m0, m1), min(m2, m3))
 
 
-@kernel
+@helper
 def project_simplex(v, out):
     """Euclidean projection of v onto the simplex, by Newton on the threshold from below.
 
@@ -56,7 +56,7 @@ def project_simplex(v, out):
         out[a] = v[a] - threshold if v[a] > threshold else 0.0
 
 
-@kernel
+@helper
 def expected_cost(r, cost_t, out):
     """out = L r: what each label costs on average; cost_t is L transposed."""
     k = len(r)
@@ -69,7 +69,7 @@ def expected_cost(r, cost_t, out):
                 out[a] += share * cost_t[b, a]
 
 
-@kernel
+@helper
 def predictor(p0, expected, inv_mu, out):
     """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0."""
     for a in range(len(p0)):

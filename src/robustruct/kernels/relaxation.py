@@ -16,13 +16,13 @@ u (slots, 2, k): multipliers of the child's and of the parent's margin of each e
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.predictor import project_simplex
 from robustruct.kernels.transport import transport
 
 
-@kernel
+@helper
 def _node_gains(lo, hi, slots, child, parent, unary, cost, weight, p, u, out):
     """out[i] = unary + w L'p + Σ u of the node's edges: what label b of node i is worth alone."""
     k = unary.shape[1]
@@ -39,7 +39,7 @@ def _node_gains(lo, hi, slots, child, parent, unary, cost, weight, p, u, out):
             out[j, b] += u[slot, 1, b]
 
 
-@kernel
+@helper
 def relaxed_upper(lo, hi, slots, child, parent, unary, tables, table_of, cost, weight, p, u, gain):
     """What no adversary, relaxed or not, can exceed against p; gain (N, k) is scratch."""
     k = unary.shape[1]
@@ -67,7 +67,7 @@ def fit_edges(slots, child, parent, tables, table_of, r, q):
     return missing
 
 
-@kernel
+@helper
 def relaxed_lower(lo, hi, slots, unary, tables, table_of, cost, weight, r, q):
     """What (r, q) secures in the relaxed game; see `game_lower`."""
     k = unary.shape[1]
@@ -92,7 +92,7 @@ def relaxed_lower(lo, hi, slots, unary, tables, table_of, cost, weight, r, q):
     return total
 
 
-@kernel
+@helper
 def _degrees(lo, hi, slots, child, parent, degree):
     for i in range(lo, hi):
         degree[i] = 0
@@ -101,7 +101,7 @@ def _degrees(lo, hi, slots, child, parent, degree):
         degree[parent[slot]] += 1
 
 
-@kernel
+@helper
 def _spread(slots, tables, table_of):
     """Mean range of the pairwise scores: the size that multipliers will have."""
     total = 0.0
@@ -118,7 +118,7 @@ def _spread(slots, tables, table_of):
     return total / max(len(slots), 1)
 
 
-@kernel
+@helper
 def _step(
     lo, hi, slots, child, parent, unary, tables, table_of, cost, weight, row_sum, column_sum,
     degree, size, p, u, r, q, gain, new_r, new_q, flat, shift,
@@ -300,7 +300,7 @@ def solve_relaxed(
             fit_edges(slots, child, parent, tables, table_of, r, q)
 
 
-@kernel
+@helper
 def _grow_forest(lo, hi, begin, place, incident, child, parent, group, order, up):
     """Nodes that induce a forest, taken in turn from ``begin`` on; return how many.
 
@@ -350,7 +350,7 @@ def _grow_forest(lo, hi, begin, place, incident, child, parent, group, order, up
     return found
 
 
-@kernel
+@helper
 def _best_on_forest(
     n_inside, order, up, place, incident, child, parent, unary, tables, table_of, group, value,
     labels,
@@ -398,7 +398,7 @@ def _best_on_forest(
         labels[i] = choice
 
 
-@kernel
+@helper
 def _total(lo, hi, slots, child, parent, unary, tables, table_of, labels):
     total = 0.0
     for i in range(lo, hi):

@@ -5,24 +5,25 @@ Arrays are named as in kernels/pairwise.py.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, part
 from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.pairs import DUST
 
 
-@kernel
+@helper
 def label_spread(cost):
     """(k, k) |L(:, y) - L(:, w)|²: how the predictor's answer bends the dual along y - w."""
     k = len(cost)
-    spread = np.zeros((k, k))
+    spread = np.empty((k, k))
     for y in range(k):
         for w in range(k):
+            spread[y, w] = 0.0
             for a in range(k):
                 spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
     return spread
 
 
-@kernel
+@helper
 def _components(n, up, y, w, component, owner, start, items):
     """Group nodes with y != w into components; return their number.
 
@@ -62,7 +63,7 @@ def _components(n, up, y, w, component, owner, start, items):
     return found
 
 
-@kernel
+@helper
 def _find(pair, count, code):
     for at in range(count):
         if pair[at] == code:
@@ -70,7 +71,7 @@ def _find(pair, count, code):
     return -1
 
 
-@kernel
+@helper
 def _mass_to_move(lo, begin, end, items, up, y, w, component, owner, r, pair, mass, count):
     """Most mass the component can move; 0 if a list of pairs is full."""
     k = r.shape[1]
@@ -91,7 +92,7 @@ def _mass_to_move(lo, begin, end, items, up, y, w, component, owner, r, pair, ma
     return most
 
 
-@kernel
+@part
 def _codes(y_child, y_parent, w_child, w_parent, turn, k):
     """Columns of theta_edge for the pairs that gain and lose mass."""
     if turn == 0:
@@ -99,7 +100,7 @@ def _codes(y_child, y_parent, w_child, w_parent, turn, k):
     return y_parent * k + y_child, w_parent * k + w_child
 
 
-@kernel
+@helper
 def _lay_out(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, x_data, theta_node,
     f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, changes,
@@ -108,8 +109,7 @@ def _lay_out(
     k = theta_node.shape[1]
     gain = 0.0
     norm = 0.0
-    used_node = 0
-    used_edge = 0
+    used_node = used_edge = np.intp(0)  # a plain 0 has a type of its own, and code for it
     for at in range(begin, end):
         i = items[at]
         node = lo + i
@@ -129,7 +129,7 @@ def _lay_out(
     return gain, norm, used_node, used_edge
 
 
-@kernel
+@helper
 def _apply(
     lo, begin, end, items, up, y, w, component, owner, x_indptr, x_indices, theta_node,
     f_indptr, f_indices, theta_edge, table_of, table_row, table_turn, changes, step,
@@ -153,7 +153,7 @@ def _apply(
             )
 
 
-@kernel
+@helper
 def _move_mass(lo, begin, end, items, up, y, w, component, owner, step, r, pair, mass, count):
     """Move ``step`` of mass from w to y on the nodes and edges of a component."""
     k = r.shape[1]
@@ -181,7 +181,7 @@ def _move_mass(lo, begin, end, items, up, y, w, component, owner, step, r, pair,
             mass[node, new] += step
 
 
-@kernel
+@helper
 def update_scores(
     lo, n, begin, end, items, up, y, w, component, owner, table_of, table_turn, slot, slot_turn,
     node_gram, node_at, table_gram, table_at, n_tables, step, unary, augmented, tables,
@@ -210,7 +210,7 @@ def update_scores(
                     tables[t, w2, w1] += shift
 
 
-@kernel
+@helper
 def take_steps(
     s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices, x_data,
     theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, weight,

@@ -9,13 +9,13 @@ scale of the scores, almost always at the price of one logarithm per node.
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum above this
 FAINT = 1e-50  # a largest product above this loses no term above 1e-257
 
 
-@kernel
+@helper
 def messages_up(
     lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message
 ):
@@ -61,7 +61,7 @@ def messages_up(
             above[a] += message[node, a]
 
 
-@kernel
+@helper
 def _log_sum(inside, table, a):
     top = -np.inf
     for b in range(inside.shape[0]):
@@ -75,7 +75,7 @@ def _log_sum(inside, table, a):
     return top + np.log(total)
 
 
-@kernel
+@helper
 def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out):
     """out[b, a] = r_above[a] P(child = b | parent = a), the marginal of one edge."""
     k = r_above.shape[0]
@@ -100,7 +100,7 @@ def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out
                     out[b, a] = r_above[a] * np.exp(inside[b] + table[b, a] - message[a])
 
 
-@kernel
+@helper
 def _shares(r_above, total, share):
     """share[a] = r_above[a] / total[a]; False if a total that matters was too small to trust."""
     trusted = True
@@ -113,7 +113,7 @@ def _shares(r_above, total, share):
     return trusted
 
 
-@kernel
+@helper
 def _spread(weight, exp_table, share, factor, r, sums):
     """r[b] = Σ_a weight[b] exp_table[b, a] share[a], and its terms times factor added to sums.
 
@@ -148,7 +148,7 @@ def _spread(weight, exp_table, share, factor, r, sums):
         r[b] = w * ((m0 + m1) + (m2 + m3))
 
 
-@kernel
+@helper
 def _quick_up(
     lo, hi, parent, exp_unary, top, table_of, exp_tables, table_max, weight, total, scale
 ):  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 
 _TINY = 1e-15  # mass that rounding leaves behind
 
@@ -166,7 +166,7 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
                     plan[b, a] += row[b] * column[a] / missing
 
 
-@kernel
+@helper
 def _fit(gain, other, heat, mass):
     """The potential at which Σ exp((gain + other + potential) / heat) = mass."""
     if mass <= 0.0:
