@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 from training_cases import CASES
 
 from robustruct.constraints import node_kinds
 from robustruct.features import split_weights
-from robustruct.kernels import steps
-from robustruct.kernels.changes import free_lines, no_change
-from robustruct.kernels.looks import gather_scores
+from robustruct.kernels import changes as change_kernels
+from robustruct.kernels import looks, steps
+from robustruct.kernels.changes import no_change
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.tuning import DENSE
 
+
+def from_python(helper):
+    """A helper of kernels as a function that Python can call."""
+
+    @njit
+    def call(*arguments):
+        return helper(*arguments)
+
+    return call
+
+
+gather_scores = from_python(looks.gather_scores)
+components = from_python(steps._components)
+lay_out = from_python(steps._lay_out)
+apply = from_python(steps._apply)
+update_scores = from_python(steps.update_scores)
+free_lines = from_python(change_kernels.free_lines)
 forests = [name for name, case in CASES.items() if not case.problem().design.batch.n_chords]
 every_case = pytest.mark.parametrize("name", forests)  # steps on cycles do without
 
@@ -69,11 +87,11 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         start = np.empty(n + 2, np.intp)
         unary, tables, slot, slot_turn = gathered(lo, hi)
         augmented = unary + 1.0
-        for c in range(steps._components(n, up, y, w, component, owner, start, items)):
+        for c in range(components(n, up, y, w, component, owner, start, items)):
             part = start[c], start[c + 1], items, up, y, w, component, owner
             changes = no_change(x.shape[1], x.shape[1], k), no_change(f.shape[1], f.shape[1], k * k)
-            _, _, *used = steps._lay_out(lo, *part, *rows, *layout, changes)
-            steps._apply(
+            _, _, *used = lay_out(lo, *part, *rows, *layout, changes)
+            apply(
                 lo, *part, x.indptr, x.indices, node_theta, f.indptr, f.indices, edge_theta,
                 *layout, changes, 0.3,
             )  # fmt: skip
@@ -81,7 +99,7 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
                 free_lines(lines, change)
                 assert (change[0] == -1).all()
                 assert not change[2].any()
-            steps.update_scores(
+            update_scores(
                 lo, n, *part, design.table_of, layout[2], slot, slot_turn,
                 node_gram, node_start[s], table_gram, table_start[s],
                 len(tables), 0.3, unary, augmented, tables,

@@ -69,7 +69,7 @@ def _replace(typing_context, counters, i, old, new):
     return types.boolean(counters, types.intp, types.int64, types.int64), code
 
 
-@kernel
+@helper
 def take_below(counters, i, limit):
     """counters[i] += 1 if it is less than limit; return what it was, or -1."""
     while True:
@@ -80,7 +80,7 @@ def take_below(counters, i, limit):
             return at
 
 
-@kernel
+@helper
 def wait_for(counters, i, value):
     """Until counters[i] is at least value."""
     spins = 0

@@ -20,7 +20,7 @@ from robustruct.kernels.buckets import JunctionTrees, bucket_max
 from robustruct.kernels.changes import add_features, apply_features, free_lines
 from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.linear import row_product
-from robustruct.kernels.looks import augment
+from robustruct.kernels.looks import augment, turn_costs
 from robustruct.kernels.pairs import DUST
 from robustruct.kernels.steps import label_spread
 
@@ -251,9 +251,9 @@ def atom_visits(
     """
     k = theta_node.shape[1]
     n_slots = len(parent)
-    cost_t = cost.T.copy()
+    cost_t = np.empty_like(cost)
+    tolerance = 1e-10 * turn_costs(cost, cost_t)
     spread = label_spread(cost)
-    tolerance = 1e-10 * np.abs(cost).max()
     unary = np.empty((offsets[-1], k))
     augmented = np.empty((offsets[-1], k))
     expected = np.empty(k)
