@@ -234,8 +234,7 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
         kept = Checkpoints(tmp_path / "a", 5, resume=True)
         assert kept.description["identity"]["random_state"] is None
         monkeypatch.setattr(
-            "robustruct.models.checkpointing.check_random_state",
-            lambda _: type("Drawn", (), {"randint": lambda *_: kept.description["seed"]}),
+            "robustruct.models.checkpointing._drawn_seed", lambda _: kept.description["seed"]
         )
     whole = Model(**given, checkpoint=tmp_path / "b", checkpoint_every=5).fit(X, y)
     assert outcome(model) == outcome(whole)
@@ -286,7 +285,7 @@ def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
     def never(*arguments):
         raise AssertionError("alpha was chosen already")
 
-    monkeypatch.setattr(base, "select_alpha", never)
+    monkeypatch.setattr("robustruct.models.selection.select_alpha", never)
     model.set_params(resume=True).fit(X, y)
     assert model.alpha_scores_ == scores
     assert model.alpha_ == max(scores, key=scores.get)
