@@ -31,7 +31,6 @@ from protocol import (
     wilcoxon_p,
     worst_gaps,
 )
-from robustruct import AGM, solve_game
 from robustruct.datasets import emotion_splits, load_emotion, position_weights
 from robustruct.metrics import mean_loss
 from tables import LOOK, MODELS, Table, bold, new_figure, save
@@ -99,27 +98,9 @@ def fit_and_test(model: Any, key: Key, train: np.ndarray, test: np.ndarray) -> R
     weights = node_weights(new.y, key["weights"])
     losses = {}
     for decision in DECISIONS[key["model"]]:
-        if decision == "predictor":
-            labels = predictor_labels(model, new.X, weights)
-        else:
-            labels = model.set_params(decision=decision).predict(new.X)
+        labels = model.set_params(decision=decision).predict(new.X, weights)
         losses[decision] = mean_loss(new.y, labels, model.loss, weights, average="sample")
     return {"losses": losses} | certificate(model)
-
-
-def predictor_labels(model: AGM, X: Any, weights: list[np.ndarray]) -> list[np.ndarray]:
-    """Likeliest labels of the predictor's strategy in the game the model was trained with.
-
-    ``decision="predictor"`` plays it with equal node weights, for it is not told others.
-    """
-    labels = []
-    for graph, unary, weight in zip(X, model.decision_function(X), weights, strict=True):
-        ones = np.ones((len(graph.edges), 1))
-        edge_rows = np.hstack([graph.edge_features, ones])
-        pairwise = np.tensordot(edge_rows, model.edge_weights_, axes=1)
-        game = solve_game(unary, graph.edges, pairwise, model.cost_, node_weight=weight)
-        labels.append(model.classes_[game.predictor.argmax(axis=1)])
-    return labels
 
 
 # ------------------------------------------------------------------------------- pieces of work

@@ -1,4 +1,4 @@
-"""Emotion intensity: the predictor's labels, fair choices, and the reduced experiment."""
+"""Emotion intensity: fair choices, and the reduced experiment."""
 
 import json
 
@@ -20,14 +20,6 @@ def test_penalties_are_chosen_on_training_sequences_of_split_1_alone(data_home):
             assert not set(fit.tolist()) & set(held_out.tolist())
     [(fit, held_out)] = emotion.folds("holdout", None)
     assert (len(fit), len(held_out)) == (84, 36)
-
-
-def test_predictor_labels_are_those_of_the_model_when_weights_are_equal(data_home):
-    part = emotion.data().subset(slice(0, 30))
-    model = AGM("absolute", alpha=0.5, decision="predictor", random_state=0).fit(part.X, part.y)
-    ones = [np.ones(len(y)) for y in part.y]
-    ours = emotion.predictor_labels(model, part.X, ones)
-    assert np.mean(np.concatenate(ours) == np.concatenate(model.predict(part.X))) > 0.99
 
 
 def test_penalty_and_decision_of_least_validation_loss_are_chosen():
