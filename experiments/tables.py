@@ -69,8 +69,16 @@ def new_figure(n_rows: int, n_columns: int, **options: Any) -> tuple[Any, Any]:
 
 
 def save(figure: Any, file: Path) -> None:
-    """Write the figure; equal figures give equal files."""
+    """Write the figure; equal figures give equal files, and those of SVG are kept small."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": "robustruct"}):
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=120)
+    if file.suffix != ".svg":
+        figure.savefig(file, dpi=120)
+        return
+    with rc_context({"svg.hashsalt": "robustruct", "svg.fonttype": "none"}):
+        figure.savefig(file, metadata={"Date": None})
+    text = _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", file.read_text("utf-8"))
+    file.write_text(text, encoding="utf-8")
+
+
+_LONG_NUMBER = re.compile(r"\d+\.\d{3,}")  # a point has hundredths enough
