@@ -77,8 +77,13 @@ def save(figure: Any, file: Path) -> None:
         return
     with rc_context({"svg.hashsalt": "robustruct", "svg.fonttype": "none"}):
         figure.savefig(file, metadata={"Date": None})
-    text = _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", file.read_text("utf-8"))
-    file.write_text(text, encoding="utf-8")
+    file.write_text(_TAG.sub(_rounded, file.read_text("utf-8")), encoding="utf-8")
 
 
-_LONG_NUMBER = re.compile(r"\d+\.\d{3,}")  # a point has hundredths enough
+_TAG = re.compile(r"<[^>]*>")
+_LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """The tag with hundredths of a point; what stands between tags is text to be read."""
+    return _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", tag.group())
