@@ -221,6 +221,8 @@ def draw(losses: dict, file: Any) -> None:
             row[2 + place].set_title(f"{name}, {loss}, no noise", fontsize=8)
             row[2 + place].set_xlabel("training samples", fontsize=8)
             row[2 + place].set_xscale("log")
+            row[2 + place].set_xticks(sorted(by_size), [str(size) for size in sorted(by_size)])
+            row[2 + place].minorticks_off()
         row[0].set_ylabel("test loss", fontsize=8)
     axes[0, 0].legend(fontsize=8, frameon=False)
     save(figure, file)

@@ -31,6 +31,7 @@ from robustruct.datasets import Dataset, load_sst
 from robustruct.losses import Absolute, Squared
 from tables import Table, bold
 from tuning import (
+    COMPARED,
     MAX_ITER,
     METHODS,
     TOL,
@@ -146,7 +147,7 @@ def report(
                     [
                         f"{features}, {cost}, {where}",
                         *(bold(f"{costs[m].mean():.4f}", m in good) for m in METHODS),
-                        *(shown_difference(costs, "AGM", other) for other in ("CRF", "SSVM")),
+                        *(shown_difference(costs, *pair) for pair in COMPARED.values()),
                         *(f"{100 * right[m][where]:.1f}" for m in METHODS),
                     ]
                 )
@@ -158,7 +159,7 @@ def report(
                         "mean_cost": {m: float(costs[m].mean()) for m in METHODS},
                         "accuracy": {m: right[m][where] for m in METHODS},
                         "difference": {
-                            other: difference(costs, "AGM", other) for other in ("CRF", "SSVM")
+                            shown: difference(costs, *pair) for shown, pair in COMPARED.items()
                         },
                         "not_worse": sorted(good),
                         "alpha": {m: found[m]["alpha"] for m in METHODS},
@@ -166,7 +167,7 @@ def report(
                         "dev": {m: found[m]["dev"] for m in METHODS},
                     }
                 )
-    columns = ["features, cost, where", *METHODS, "AGM - CRF", "AGM - SSVM"]
+    columns = ["features, cost, where", *METHODS, *COMPARED]
     columns += [f"{m} right, %" for m in METHODS]
     caption = (
         "Mean cost, relative differences with 95 % intervals, and share of right labels. Bold: the "

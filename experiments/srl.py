@@ -46,6 +46,7 @@ from srl_features import (
 )
 from tables import LOOK, Table, bold, new_figure, save
 from tuning import (
+    COMPARED,
     MAX_ITER,
     METHODS,
     PREDICTOR,
@@ -70,11 +71,6 @@ SIZES = (100, 400, 2000)
 SMALL, N_DRAWS = 400, 2  # training sets of at most SMALL trees are drawn several times
 MAP_COSTS = ("order 0", "missed A0", "random")
 MAP_STRUCTURE = "siblings"
-COMPARED = {
-    "AGM - CRF": ("AGM", "CRF"),
-    "AGM - SSVM": ("AGM", "SSVM"),
-    "predictor - CRF": (PREDICTOR, "CRF"),
-}
 
 SPEED_ALPHA, SPEED_GAP = 10**-2.5, 0.05
 

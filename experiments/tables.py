@@ -69,8 +69,21 @@ def new_figure(n_rows: int, n_columns: int, **options: Any) -> tuple[Any, Any]:
 
 
 def save(figure: Any, file: Path) -> None:
-    """Write the figure; equal figures give equal files."""
+    """Write the figure; equal figures give equal files, and those of SVG are kept small."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": "robustruct"}):
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=120)
+    if file.suffix != ".svg":
+        figure.savefig(file, dpi=120)
+        return
+    with rc_context({"svg.hashsalt": "robustruct", "svg.fonttype": "none"}):
+        figure.savefig(file, metadata={"Date": None})
+    file.write_text(_TAG.sub(_rounded, file.read_text("utf-8")), encoding="utf-8")
+
+
+_TAG = re.compile(r"<[^>]*>")
+_LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """The tag with hundredths of a point; what stands between tags is text to be read."""
+    return _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", tag.group())

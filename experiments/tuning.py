@@ -32,6 +32,11 @@ GRID, LONGEST_GRID = 3, 9
 N_BOOTSTRAP = 2000
 PREDICTOR, BY_PREDICTOR = "AGM predictor", ", predictor"
 METHODS = (*MODELS, PREDICTOR)
+COMPARED = {
+    "AGM - CRF": ("AGM", "CRF"),
+    "AGM - SSVM": ("AGM", "SSVM"),
+    "predictor - CRF": (PREDICTOR, "CRF"),
+}
 
 Samples = tuple[list[Graph], list[np.ndarray]]
 Costs = Mapping[str, np.ndarray]

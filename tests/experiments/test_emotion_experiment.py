@@ -1,4 +1,4 @@
-"""Emotion intensity: the predictor's labels, fair choices, and the reduced experiment."""
+"""Emotion intensity: fair choices, and the reduced experiment."""
 
 import json
 
@@ -20,14 +20,6 @@ def test_penalties_are_chosen_on_training_sequences_of_split_1_alone(data_home):
             assert not set(fit.tolist()) & set(held_out.tolist())
     [(fit, held_out)] = emotion.folds("holdout", None)
     assert (len(fit), len(held_out)) == (84, 36)
-
-
-def test_predictor_labels_are_those_of_the_model_when_weights_are_equal(data_home):
-    part = emotion.data().subset(slice(0, 30))
-    model = AGM("absolute", alpha=0.5, decision="predictor", random_state=0).fit(part.X, part.y)
-    ones = [np.ones(len(y)) for y in part.y]
-    ours = emotion.predictor_labels(model, part.X, ones)
-    assert np.mean(np.concatenate(ours) == np.concatenate(model.predict(part.X))) > 0.99
 
 
 def test_penalty_and_decision_of_least_validation_loss_are_chosen():
@@ -62,9 +54,36 @@ def test_neighbours_are_half_a_decade_away(alpha, beside):
     assert emotion.neighbours(alpha) == beside
 
 
+def test_shared_features_are_those_of_the_own_kind_once_more(data_home):
+    plain, shared = emotion.data(), emotion.data("shared")
+    for kind, before, after in zip(plain.groups, plain.X, shared.X, strict=True):
+        for rows, more in (
+            (before.node_features, after.node_features),
+            (before.edge_features, after.edge_features),
+        ):
+            first = 26 * (kind - 1)
+            np.testing.assert_array_equal(more[:, :156], rows)
+            np.testing.assert_array_equal(more[:, 156:], rows[:, first : first + 25])
+
+
+@pytest.mark.parametrize("model", emotion.DECISIONS)
+def test_ordered_labels_never_decrease(data_home, model):
+    part = emotion.data().subset(slice(0, 30))
+    key = {"model": model, "loss": "absolute", "ordered": True}
+    fitted = emotion.new_model(key, alpha=0.01).fit(part.X, part.y)
+    decreases = {}
+    for decision in emotion.DECISIONS[model]:
+        labels = fitted.set_params(decision=decision).predict(emotion.data().X)
+        decreases[decision] = sum((np.diff(y) < 0).any() for y in labels)
+    assert set(decreases.values()) == {0}
+    free = emotion.new_model(key | {"ordered": False}, alpha=0.01).fit(part.X, part.y)
+    assert any((np.diff(y) < 0).any() for y in free.predict(emotion.data().X))
+
+
 def test_the_search_ends_two_decades_after_the_best(data_home):
     key = {"task": "choose", "selection": "holdout", "limit": 30, "model": "CRF"}
-    path = emotion.validated(key | {"loss": "hamming", "weights": "equal"})["path"]
+    key |= {"loss": "hamming", "weights": "equal", "features": "paper", "ordered": False}
+    path = emotion.validated(key)["path"]
     alphas = [fit["alpha"] for fit in path]
     assert alphas[:4] == [1000, 300, 100, 30]
     best = {d: [fit["losses"][d] for fit in path] for d in ("bayes", "map")}
