@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from training_cases import CASES, enumerated
 
+from robustruct import parallel
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import penalised
+from robustruct.training.pairwise import PairwiseAscent
 from robustruct.training.site import Site
 
 every_case = pytest.mark.parametrize("name", list(CASES))
@@ -99,6 +101,25 @@ def test_progress_keeps_the_best_bounds_and_their_weights():
     assert [record.gap for record in progress.history] == [0.8, 0.5, pytest.approx(0.05 / 0.9)]
     assert progress.n_iter == 3
     assert progress.converged
+
+
+@every_case
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_sums_in_stretches_are_those_of_the_whole(name, hinge, n_jobs, monkeypatch):
+    problem = CASES[name].problem(hinge=hinge, n_jobs=n_jobs)
+    theta, p, _ = drawn(name, 5)
+    p = np.ascontiguousarray(problem.design.batch.from_user(np.concatenate(p)))
+    ascent = PairwiseAscent(Site.of(problem))
+    ascent.run_pass(0)
+    blocks, found = ascent.sites.first.blocks, {}
+    for size in (2**18, 7):  # numbers in a stretch: all of the batch, and a node or two
+        monkeypatch.setattr(parallel, "CACHE_FRIENDLY", size)
+        moments = np.empty(problem.n_weights)
+        blocks.moments(moments)
+        found[size] = problem.regret(theta, p), problem.gain(blocks.q.r), moments
+    for whole, pieces in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(pieces, whole, rtol=1e-11, atol=1e-13)
 
 
 def test_a_gap_is_not_measured_against_an_objective_that_vanishes():

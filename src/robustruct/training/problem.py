@@ -181,7 +181,8 @@ class Problem:
                 part = self.part(a, b)
                 regrets[a:b] = part._regrets(theta, p[offsets[a] : offsets[b]])
 
-        if self.design.batch.n_chords:  # their elimination orders are for the whole batch
+        whole = len(stretches(offsets[-1], self.n_labels)) == 1
+        if whole or self.design.batch.n_chords:  # elimination orders are for the whole batch
             regrets = self._regrets(theta, p)
         else:
             over_samples(add, offsets, self.n_jobs)
