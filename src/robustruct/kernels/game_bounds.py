@@ -3,6 +3,7 @@
 import numpy as np
 
 from robustruct.kernels._jit import kernel
+from robustruct.kernels.looks import local_parents
 from robustruct.kernels.max_product import max_product_up
 
 
@@ -62,8 +63,7 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
         n = hi - lo
-        for i in range(n):
-            up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
+        local_parents(lo, n, parent, up)
         augmented_unary(zero, n, unary[lo:hi], cost, weight[lo:hi], p[lo:hi], augmented)
         max_product_up(zero, n, up, augmented, tables, table_of[lo:hi], best)
         total = 0.0
