@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
 from robustruct.losses import (
     Absolute,
     CostMatrix,
     Hamming,
+    Loss,
     Squared,
     as_labels,
     as_loss,
@@ -76,11 +78,39 @@ def test_the_cost_matrix_is_copied():
         ([[0, 1], [np.inf, 0]], None, r"holds inf at \[1, 0\]"),
         ([[0, 1], [1, 0]], ["a"], "2 rows, but 1 labels"),
         ([[0, 1], [1, 0]], ["a", "a"], "repeat"),
+        # A right answer that costs more than a wrong one, and costs that invert the aim.
+        (
+            [[2, 1], [1, 0]],
+            ["a", "b"],
+            "'a' is true, predicting 'b' costs 1 and .*'a' costs 2;",
+        ),
+        ([[0, 1], [-1, 0]], ["a", "b"], "'a' is true, predicting 'b' costs -1 and .*costs 0"),
+        ([[0, -1, 0], [-1, 0, 0], [0, 0, 0]], None, "0 is true, predicting 1 costs -1"),
+        (np.eye(2), None, "right answer must cost no more"),
     ],
 )
 def test_unusable_cost_matrices_are_refused(matrix, labels, message):
     with pytest.raises(InvalidInputError, match=message):
         CostMatrix(matrix, labels)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [[[-5, 0], [0, -1]], [[-1, -1], [-1, -1]], [[0, 1], [0, 0]], [[7, 9], [8, 7]]],
+    ids=["rewards", "constant", "two answers as good", "offset"],
+)
+def test_rewards_and_ties_are_costs_like_any_other(matrix):
+    np.testing.assert_array_equal(CostMatrix(matrix).matrix(["a", "b"]), matrix)
+
+
+@pytest.mark.parametrize("Model", [AGM, CRF, SSVM])
+def test_a_loss_of_ones_own_is_checked_with_the_labels(Model):
+    class Gain(Loss):
+        def matrix(self, classes):
+            return np.eye(len(classes))
+
+    with pytest.raises(InvalidInputError, match="'a' is true, predicting 'b' costs 0"):
+        Model(Gain()).fit([[{"x": 1.0}], [{"x": 2.0}]], [["a"], ["b"]])
 
 
 def test_a_cost_matrix_of_the_wrong_size_says_how_to_name_its_rows():

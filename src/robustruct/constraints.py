@@ -16,6 +16,7 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design
 from robustruct.graphs import Batch
+from robustruct.inference import allowed_labels
 from robustruct.losses import Labels, as_labels
 from robustruct.scores import Scores
 
@@ -76,17 +77,19 @@ class Constraints:
         )
         return (self.types[:, None] + places).reshape(-1, len(self.starts))
 
-    def separated(self, cost: np.ndarray) -> np.ndarray:
-        """Costs under which labels that no type of node has in common are never confused.
+    def label_masks(self, design: Design) -> tuple[np.ndarray, np.ndarray]:
+        """((N,) the row of each node, (rows, k) masks): -inf for labels that cannot occur there.
 
-        Predicting a label of another type than the true one's is dearer than any mistake within.
+        Those are the labels of no labelling that keeps all the rules. In samples too wide for exact
+        inference, what the place and type of the node itself rule out.
         """
-        allowed = np.isfinite(self.types)
-        together = (allowed[:, :, None] & allowed[:, None, :]).any(axis=0)
-        if together.all():
-            return cost
-        inside = cost[together]
-        return np.where(together, cost, inside.max() + 0.5 * np.ptp(inside))
+        kinds, own = node_kinds(design), self.unary_masks()
+        if np.isfinite(self.pairs).all():
+            return kinds, own
+        turned = design.table_turned[design.table_of].astype(np.intp)
+        allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), turned))
+        rows, row_of = np.unique(allowed, axis=0, return_inverse=True)
+        return row_of.reshape(-1), np.where(rows, 0.0, -np.inf)
 
     def pair_masks(self) -> np.ndarray:
         """(2, k, k) [child, parent] for edges listed (child, parent) and (parent, child)."""

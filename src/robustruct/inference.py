@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from robustruct.graphs import Batch
+from robustruct.kernels.allowed import bucket_allowed, forest_allowed
 from robustruct.kernels.buckets import JunctionTrees, bucket_k_best, bucket_max, bucket_sum
 from robustruct.kernels.k_best import k_best as k_best_kernel
 from robustruct.kernels.max_product import labelling_scores, max_product
@@ -62,6 +63,45 @@ def best_labelling(scores: Scores, n_jobs: int | None = -1) -> tuple[np.ndarray,
     )  # fmt: skip
     over_samples(work, batch.node_offsets, n_jobs)
     return labels, values
+
+
+def allowed_labels(scores: Scores, n_jobs: int | None = -1) -> np.ndarray:
+    """(N, k) bool, the labels that some labelling has at each node without a score of -inf.
+
+    In a sample too wide for exact inference, the labels whose own score is not -inf.
+    """
+    batch, allowed = scores.batch, np.isfinite(scores.unary)
+    if allowed.all() and np.isfinite(scores.tables).all():
+        return allowed
+
+    def cliques(first: int, last: int) -> None:
+        fits = batch.buckets.fit(scores.n_labels)
+        graph = JunctionTrees(batch.parent, scores.table_of, *batch.buckets.arrays)
+        # Sums of 0 and -inf do not overflow, as sums of scores might.
+        unary, tables = (
+            np.where(np.isfinite(x), 0.0, -np.inf) for x in (scores.unary, scores.tables)
+        )
+        for s in first + np.flatnonzero(fits[first:last]):
+            bucket_allowed(s, s + 1, batch.node_offsets, graph, unary, tables, allowed)
+
+    work = over_kinds(
+        batch,
+        lambda first, last: forest_allowed(
+            first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
+            scores.table_of, allowed,
+        ),
+        cliques,
+    )  # fmt: skip
+    over_samples(work, batch.node_offsets, n_jobs)
+    return allowed
+
+
+def without_impossible(scores: Scores, n_jobs: int | None = -1) -> Scores:
+    """The same scores of all labellings, with every label that cannot occur at -inf by itself."""
+    allowed = allowed_labels(scores, n_jobs)
+    if allowed.all():
+        return scores
+    return scores.with_unary(np.where(allowed, scores.unary, -np.inf))
 
 
 def score_of(scores: Scores, labels: np.ndarray) -> np.ndarray:

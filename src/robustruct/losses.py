@@ -89,6 +89,9 @@ class Squared(_Ordinal):
 class CostMatrix(Loss):
     """Any finite cost for each pair of labels, asymmetric ones included.
 
+    Where a label is true, predicting it must cost no more than predicting any other. Costs below 0
+    are rewards: what counts is how much dearer a mistake is than the right answer.
+
     Parameters
     ----------
     matrix : array-like of shape (k, k)
@@ -134,6 +137,7 @@ class CostMatrix(Loss):
                 raise InvalidInputError(
                     f"labels of the cost matrix repeat: {self.labels.tolist()}; name each row once."
                 )
+        check_right_is_cheapest(costs, range(len(costs)) if labels is None else self.labels)
 
     def matrix(self, classes: Labels) -> np.ndarray:
         if self.labels is None:
@@ -204,6 +208,21 @@ class LabelSets(Loss):
 
     def __repr__(self) -> str:
         return f"LabelSets({', '.join(map(repr, self.parts))})"
+
+
+def check_right_is_cheapest(costs: np.ndarray, labels: Labels) -> None:
+    """Costs [predicted, true] under which a mistake pays are an error that names the entry."""
+    right = np.diag(costs)
+    wrong = np.argwhere(right[:, None] > costs.T)
+    if not len(wrong):
+        return
+    b, a = wrong[0]
+    names = as_labels(labels).tolist()
+    raise InvalidInputError(
+        f"where {names[b]!r} is true, predicting {names[a]!r} costs {costs[a, b]:g} and predicting "
+        f"{names[b]!r} costs {right[b]:g}; the right answer must cost no more than any other. Rows "
+        "of a cost matrix are predicted labels, columns true ones, and larger is worse."
+    )
 
 
 _BY_NAME: dict[str, Callable[[], Loss]] = {

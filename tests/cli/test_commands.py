@@ -238,6 +238,7 @@ def test_another_process_says_the_same(case, tmp_path, here) -> None:
 
 WRONG = {
     "unknown label": (("--cost", "X>B=1"), "names the label 'X', which the data lack", 2),
+    "mistakes that pay": (("--cost", "B>I=-1"), "where 'B' is true, predicting 'I' costs -1", 2),
     "no cost": (("--cost", "B>I"), "write TRUE>PREDICTED=COST", 2),
     "unknown loss": (("--loss", "cubic"), "use hamming, absolute, squared or a CSV file", 2),
     "no order": (("--loss", "absolute"), "say --order LOWEST,...,HIGHEST", 2),

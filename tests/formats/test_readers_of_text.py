@@ -341,6 +341,7 @@ def test_rows_are_true_labels_unless_the_corner_says_otherwise(write, text):
         (",A\nA,0\nB,1\n", "the label 'B' has no column"),
         (",A,B\nA,0\nB,0,1\n", "line 2: 1 costs for 2 labels"),
         (",A\nA,nan\n", "line 2: the cost 'nan'"),
+        (",A,B\nA,2,1\nB,1,0\n", "'A' is true, predicting 'B' costs 1"),
         (",A\nA,0\nA,0\n", "line 3: the label 'A' has two rows"),
         (",A,A\nA,0,0\n", "a label is named twice"),
     ],

@@ -43,13 +43,14 @@ def assert_equilibrium(scores, cost, weight=1.0, check_value=True):
     """p and r prove each other optimal; the value is also that of the linear program."""
     game = node_game(scores, cost, weight)
     allowed = np.isfinite(scores)
-    payoff = weight * np.asarray(cost)[:, allowed] + scores[allowed]
+    payoff = weight * np.asarray(cost)[np.ix_(allowed, allowed)] + scores[allowed]
     slack = 1e-13 * (np.abs(payoff).max() + weight * np.abs(cost).max())
     for strategy in (game.predictor, game.adversary):
         assert (strategy >= 0).all()
         assert strategy.sum() == pytest.approx(1, abs=1e-12)
     assert (game.adversary[~allowed] == 0).all()
-    assert (game.predictor @ payoff).max() <= game.value + slack
+    assert (game.predictor[~allowed] == 0).all()
+    assert (game.predictor[allowed] @ payoff).max() <= game.value + slack
     assert (payoff @ game.adversary[allowed]).min() >= game.value - slack
     if check_value:
         value = matrix_game(payoff)[0]

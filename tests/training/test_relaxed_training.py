@@ -80,7 +80,7 @@ def test_models_relax_when_asked_or_when_they_must(Model, monkeypatch):
     assert agreement.mean() > 0.9
     p = relaxed.predict_proba(GRIDS.X[:2])
     np.testing.assert_allclose(np.concatenate(p).sum(axis=1), 1.0)
-    assert relaxed.predict_risk(GRIDS.X[:2]).shape == (2,)
+    assert relaxed.predict_risk(GRIDS.X[:2]).shape == (2, 2)
     monkeypatch.setattr("robustruct.graphs.buckets.TABLE_LIMIT", 20)
     assert Model(**options).fit(GRIDS.X, GRIDS.y).inference_ == "relaxed"
     with pytest.raises(IncompatibleError, match="inference='relaxed'"):

@@ -154,6 +154,19 @@ CASES = {
     "cycles, forbidden": random_case(
         14, sizes=(4, 4, 2), cycle=True, forbidden=((1, 0),), n_edge_features=0, alpha=0.2
     ),
+    # Label 1, the best answer where 0 and 2 are as likely, cannot occur where an edge enters.
+    "chains, impossible labels": random_case(
+        15, sizes=(3, 2, 3, 1, 3), forbidden=((0, 1), (1, 1), (2, 1)), cost=ABSOLUTE**2, alpha=0.1
+    ),
+    "cycles, impossible labels": random_case(
+        16,
+        sizes=(4, 3, 4),
+        cycle=True,
+        tree=True,
+        forbidden=((0, 1), (1, 1), (2, 1)),
+        cost=ABSOLUTE**2,
+        alpha=0.1,
+    ),
     "four labels, one node": random_case(8, sizes=(1,) * 8, n_labels=4, n_edge_features=0),
 }
 
@@ -250,6 +263,10 @@ class Enumerated:
         hits = self.labellings[s][:, :, None] == np.arange(self.case.n_labels)
         return (mixture[:, None, None] * hits).sum(axis=0)
 
+    def possible(self, s: int) -> np.ndarray:
+        """(n, k) bool, the labels that some allowed labelling of sample s has."""
+        return (self.labellings[s][:, :, None] == np.arange(self.case.n_labels)).any(axis=0)
+
     def moments(self, mixtures: list[np.ndarray]) -> np.ndarray:
         """Σ_s share_s (Φ_s(y_s) − Φ_s(mixture))."""
         return sum(
@@ -273,8 +290,9 @@ class Enumerated:
             if hinge:
                 gain += share * float(mixture @ self.hinge_costs(s))
             else:
-                r = self.marginals(s, mixture)
-                gain += share * float(case.weights[s] @ (r @ case.cost.T).min(axis=1))
+                answers = self.marginals(s, mixture) @ case.cost.T
+                answers[~self.possible(s)] = np.inf
+                gain += share * float(case.weights[s] @ answers.min(axis=1))
         moments = self.moments(mixtures)
         return gain - float(moments @ moments) / (2 * case.alpha)
 
@@ -298,7 +316,8 @@ class Enumerated:
     def optimum(self, *, hinge: bool = False) -> tuple[float, float, np.ndarray]:
         """(lower, upper, θ) of the AGM or (``hinge``) the SVM, by a quadratic program.
 
-        Variables θ, ξ_s and p; constraints ξ_s >= θ·(Φ_s(y) − Φ_s(y_s)) + cost_s(y; p) for all y.
+        Variables θ, ξ_s and p; constraints ξ_s >= θ·(Φ_s(y) − Φ_s(y_s)) + cost_s(y; p) for all y,
+        and p = 0 on labels that no allowed labelling has.
         """
         case, k = self.case, self.case.n_labels
         n_samples, d = len(case.y), self.n_weights
@@ -319,13 +338,17 @@ class Enumerated:
         sums = np.zeros((int(sizes.sum()) // k, starts[-1]))
         for i in range(len(sums)):
             sums[i, starts[0] + i * k : starts[0] + (i + 1) * k] = 1.0
+        possible = np.concatenate([self.possible(s).ravel() for s in range(n_samples)])
+        barred = starts[0] + np.flatnonzero(~possible) if len(sums) else []
+        zeros = np.zeros((len(barred), starts[-1]))
+        zeros[np.arange(len(barred)), barred] = 1.0
         free = np.full(d + n_samples, -np.inf)
         x, multipliers = quadratic_program(
             np.concatenate([np.full(d, case.alpha), np.zeros(starts[-1] - d)]),
             np.concatenate([np.zeros(d), case.share, np.zeros(int(sizes.sum()))]),
-            np.vstack([*rows, sums]),
-            np.concatenate([*lower, np.ones(len(sums))]),
-            np.concatenate([np.full(n_cuts, np.inf), np.ones(len(sums))]),
+            np.vstack([*rows, sums, zeros]),
+            np.concatenate([*lower, np.ones(len(sums)), np.zeros(len(zeros))]),
+            np.concatenate([np.full(n_cuts, np.inf), np.ones(len(sums)), np.zeros(len(zeros))]),
             np.concatenate([free, np.zeros(int(sizes.sum()))]),
         )
         theta, p = x[:d], None

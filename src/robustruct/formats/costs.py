@@ -64,7 +64,10 @@ def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
     if len(set(columns)) < len(columns):
         raise FileFormatError(lines.name, 1, "a label is named twice.")
     matrix = np.array([rows[label] for label in columns])
-    return CostMatrix(matrix if transposed else matrix.T, columns)
+    try:
+        return CostMatrix(matrix if transposed else matrix.T, columns)
+    except InvalidInputError as error:
+        raise FileFormatError(lines.name, None, str(error)) from None
 
 
 @dataclass(frozen=True)

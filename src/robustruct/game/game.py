@@ -2,7 +2,8 @@
 
     V(ψ) = max over q in M   min over p   Σ_i w_i p_i' L r_i(q)  +  <ψ, q>
 
-p_i is the predictor's distribution on node i; q holds the adversary's node marginals r_i and edge
+p_i is the predictor's distribution on node i, over the labels that the adversary may play there:
+what cannot occur is not predicted. q holds the adversary's node marginals r_i and edge
 marginals, M the marginal polytope (local consistency is exact on a forest). Any p bounds V from
 above by one max-product pass over unary_i + w_i L'p_i, any q from below by a minimum per node.
 Whatever a solver did inside, what is reported are these bounds, recomputed from feasible p and q.
@@ -22,6 +23,7 @@ from robustruct.kernels.game_bounds import (
     game_lower,
     game_upper,
     make_feasible,
+    normalise_predictors,
     sum_largest,
 )
 from robustruct.parallel import over_samples
@@ -47,6 +49,8 @@ class Game:
     """A batch of games, one per sample of ``scores.batch``."""
 
     scores: Scores
+    """A label that no allowed labelling has at a node scores -inf there by itself, and neither
+    player plays it: see `without_impossible`."""
     cost: np.ndarray
     """(k, k) finite, [predicted label, adversary's label]."""
     weight: np.ndarray
@@ -117,12 +121,7 @@ class Play:
             )  # fmt: skip
 
         def cliques(first: int, last: int) -> None:
-            nodes = slice(b.node_offsets[first], b.node_offsets[last])
-            p = np.where(self.p[nodes] > 0, self.p[nodes], 0.0)
-            total = p.sum(axis=1, keepdims=True)
-            self.p[nodes] = np.divide(
-                p, total, out=np.full_like(p, 1 / p.shape[1]), where=total > 0
-            )
+            normalise_predictors(b.node_offsets[first], b.node_offsets[last], s.unary, self.p)
 
         over_samples(over_kinds(b, forests, cliques), b.node_offsets, n_jobs)
 

@@ -137,6 +137,9 @@ def _program(game: Game, lo: int, hi: int, cliques: _Cliques, worst: float) -> h
     target = np.zeros(shape[0])
     target[2 * n * k + cliques.roots] = 1.0
     program.row_lower_ = np.where(np.arange(shape[0]) < n * k, -np.inf, target)
+    # What the predictor may not answer with bounds nothing.
+    barred = np.flatnonzero(np.isneginf(game.scores.unary[lo:hi]).ravel())
+    target[barred] = np.inf
     program.row_upper_ = target
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_ = matrix.indptr

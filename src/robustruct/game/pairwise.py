@@ -18,6 +18,7 @@ from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling, junction_trees
 from robustruct.kernels.atoms import atom_visits
 from robustruct.kernels.changes import no_change
+from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.pairwise import pairwise_visits
 from robustruct.kernels.predictor import move_centres
 
@@ -72,6 +73,8 @@ class _Ascent:
         self.theta_node = scores.unary.copy()
         self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()
         self.p0 = np.full((n, k), 1.0 / k) if start is None else start.p.copy()
+        normalise_predictors(0, n, scores.unary, self.p0)
+        self._rows = np.arange(n, dtype=np.intp)
         self.q: Blocks | Atoms
         if batch.n_chords:  # which labellings make up the marginals of a start is not known
             junction_trees(scores)
@@ -114,7 +117,7 @@ class _Ascent:
             )  # fmt: skip
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
-            move_centres(lo, hi, self.p0, q.r, self.cost_t, self.inv_mu)
+            move_centres(lo, hi, self.p0, q.r, self.cost_t, self.inv_mu, self._rows, scores.unary)
         q.grow()
 
     def check(self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray) -> None:

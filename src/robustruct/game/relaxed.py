@@ -16,6 +16,7 @@ import numpy as np
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solver import GameSolver
+from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.relaxation import round_labels, solve_relaxed
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
@@ -52,6 +53,7 @@ class Relaxed(GameSolver):
         )  # fmt: skip
         if start is not None:
             play.p[:], play.r[:], play.q[:] = start.p, start.r, start.q
+        normalise_predictors(0, n, s.unary, play.p)
         u = np.zeros((b.n_slots, 2, k))
         lower, upper = np.empty(b.n_samples), np.empty(b.n_samples)
         over_samples(

@@ -80,7 +80,7 @@ class NodeGame:
 
     value: float
     predictor: np.ndarray
-    """(k,) what the predictor plays."""
+    """(k,) what the predictor plays; zero where the score is -inf."""
     adversary: np.ndarray
     """(k,) what the adversary plays; zero where the score is -inf."""
 
@@ -91,7 +91,7 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
     Parameters
     ----------
     scores : array-like of shape (k,)
-        What the adversary earns by each label; -inf forbids a label.
+        What the adversary earns by each label; -inf forbids a label, to both players.
     cost : array-like of shape (k, k)
         Cost of predicting the row label when the adversary plays the column label.
     weight : float

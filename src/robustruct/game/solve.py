@@ -13,7 +13,7 @@ from robustruct.game.game import Game, Play, Status
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
-from robustruct.inference import best_labelling
+from robustruct.inference import best_labelling, without_impossible
 from robustruct.scores import Scores
 
 
@@ -60,6 +60,9 @@ def solve_game(
 ) -> GameSolution:
     """Solve one game between a predictor and an adversary.
 
+    Neither player plays a label that cannot occur at a node: one that is in no labelling without
+    scores of -inf. (On a graph too wide for exact inference, one whose own score is -inf.)
+
     Parameters
     ----------
     unary : array-like of shape (n, k)
@@ -69,7 +72,7 @@ def solve_game(
     pairwise : array-like of shape (m, k, k)
         Score of [label of edges[e, 0], label of edges[e, 1]]; -inf forbids a pair.
     cost : array-like of shape (k, k)
-        Cost of predicting row label when the adversary plays the column label.
+        Cost of predicting row label when the adversary plays the column label: any finite numbers.
     node_weight : array-like of shape (n,), optional
         Weight of each node's cost; 1 by default.
     solver : str or GameSolver
@@ -238,6 +241,7 @@ def _checked_game(
     batch = Batch.build(structures)
     scores = Scores.from_user(batch, np.concatenate(nodes), np.concatenate(tables))
     _check_some_labelling_is_allowed(scores)
+    scores = without_impossible(scores)
     return Game(scores, costs, np.ascontiguousarray(batch.from_user(np.concatenate(weights))))
 
 

@@ -147,7 +147,7 @@ def fill_table(i, lo, graph, unary, tables, start, messages, stride, digit, tabl
 
 
 @helper
-def _max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table):
+def max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table):
     offsets = graph.offsets
     k = unary.shape[1]
     for i in range(lo, hi):
@@ -210,7 +210,7 @@ def bucket_max(first, last, node_offsets, graph, unary, tables, labels, values):
     for s in range(first, last):
         lo, hi = node_offsets[s], node_offsets[s + 1]
         message_starts(lo, hi, offsets, k, start)
-        _max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table)
+        max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table)
         total = 0.0
         for i in range(hi - 1, lo - 1, -1):
             if offsets[i] == offsets[i + 1]:

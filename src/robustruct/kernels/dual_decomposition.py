@@ -132,7 +132,7 @@ def descend(
                         guess[i, b] = choice
                 at = i if kind == ANY else 0
                 g += node_equilibrium(
-                    kind, place, order, unit, offset, cost, weight[i], line, p[i], r[i],
+                    kind, place, order, unit, offset, cost, weight[i], line, unary[i], p[i], r[i],
                     rows[at], columns[at], scratch,
                 )  # fmt: skip
             if g < g_best[s]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.looks import local_parents
 from robustruct.kernels.max_product import max_product_up
 
@@ -80,6 +80,7 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
 def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weight, r, q, lower):
     """lower[s] = <ψ, q> + Σ_i weight[i] min_a (cost r_i)_a: q secures at least this.
 
+    The predictor answers with labels whose own score is not -inf.
     r (N, k) and q (slots, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
     Chords are left to `add_chords`.
     """
@@ -99,6 +100,8 @@ def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weig
             if weight[i] != 0.0:
                 least = np.inf
                 for a in range(k):
+                    if unary[i, a] == -np.inf:
+                        continue
                     value = 0.0
                     for b in range(k):
                         value += cost[a, b] * r[i, b]
@@ -120,13 +123,37 @@ def add_chords(n_nodes, chord_offsets, tables, table_of, q, lower):
                         lower[s] += q[slot, b, a] * table[b, a]
 
 
+@helper
+def normalise_predictor(unary, p):
+    """p (k,) on the simplex over the labels whose score is not -inf; even where it has no mass."""
+    total, labels = 0.0, 0
+    for b in range(len(p)):
+        if not p[b] > 0.0 or unary[b] == -np.inf:  # the first also catches NaN
+            p[b] = 0.0
+        total += p[b]
+        labels += unary[b] > -np.inf
+    for b in range(len(p)):
+        if total > 0.0:
+            p[b] /= total
+        else:
+            p[b] = 1.0 / labels if unary[b] > -np.inf else 0.0
+
+
+@kernel
+def normalise_predictors(lo, hi, unary, p):
+    """`normalise_predictor` for nodes lo .. hi-1."""
+    for i in range(lo, hi):
+        normalise_predictor(unary[i], p[i])
+
+
 @kernel
 def make_feasible(first, last, offsets, parent, unary, tables, table_of, p, r, q):
     """Repair p, r and q in place: p and r on the simplex, q consistent with r on every edge.
 
-    p is clipped and normalised. The adversary is rebuilt from the roots down, keeping each child's
-    distribution given its parent's label; a label of the parent whose column of q is empty takes
-    the child's best labelling of its subtree instead, so no forbidden pair is ever used.
+    p is clipped and normalised, with no mass where a label's own score is -inf. The adversary is
+    rebuilt from the roots down, keeping each child's distribution given its parent's label; a label
+    of the parent whose column of q is empty takes the child's best labelling of its subtree
+    instead, so no forbidden pair is ever used.
     """
     k = unary.shape[1]
     best = np.empty_like(unary)
@@ -134,13 +161,7 @@ def make_feasible(first, last, offsets, parent, unary, tables, table_of, p, r, q
         lo, hi = offsets[s], offsets[s + 1]
         max_product_up(lo, hi, parent, unary, tables, table_of, best)
         for i in range(hi - 1, lo - 1, -1):
-            total = 0.0
-            for b in range(k):
-                if not p[i, b] > 0.0:  # also catches NaN
-                    p[i, b] = 0.0
-                total += p[i, b]
-            for b in range(k):
-                p[i, b] = p[i, b] / total if total > 0.0 else 1.0 / k
+            normalise_predictor(unary[i], p[i])
             above = parent[i]
             if above < 0:
                 total = 0.0

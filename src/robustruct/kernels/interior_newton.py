@@ -28,6 +28,7 @@ from robustruct.kernels.dense import (
 )
 from robustruct.kernels.interior_state import (
     ABOVE,
+    ANSWERS,
     COST,
     COUNT,
     DP,
@@ -74,7 +75,7 @@ def factorise(n, tree, scalar, vec, mat):
     for j in range(n):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
         if scalar[j, WEIGHT] > 0.0:
-            add_node_matrix(j, m, scalar, vec, mat)
+            add_node_matrix(j, tree[j, ANSWERS], m, scalar, vec, mat)
         row_sums(j, m, mp, vec, mat)
         for b in range(m):
             mat[j, UPPER, b, b] += 1.0 / vec[j, D, b]
@@ -95,9 +96,9 @@ def factorise(n, tree, scalar, vec, mat):
 
 
 @helper
-def add_node_matrix(j, m, scalar, vec, mat):
-    """J += H = Σ_a E_a (L_a - mean)(L_a - mean)', the mean weighted by E."""
-    k, spare = vec.shape[2], mat.shape[0] - 1
+def add_node_matrix(j, k, m, scalar, vec, mat):
+    """J += H = Σ_a E_a (L_a - mean)(L_a - mean)' over k answers, the mean weighted by E."""
+    spare = mat.shape[0] - 1
     for b in range(m):
         vec[j, V1, b] = 0.0
     total = 0.0
@@ -199,7 +200,6 @@ def predict(n, tree, scalar, vec, mat):
 
     Returns the inverses of the longest steps for (x, s) and (z, p), Σ xΔz + sΔp, and Σ ΔxΔz + ΔpΔs.
     """
-    k = vec.shape[2]
     clear(n, tree, vec)
     for j in range(n):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
@@ -211,9 +211,9 @@ def predict(n, tree, scalar, vec, mat):
             for a in range(mp):
                 vec[j, V1, a] -= vec[j, HALF, b] * mat[j, RATIO, b, a]
         if scalar[j, WEIGHT] > 0.0:
-            for a in range(k):
+            for a in range(tree[j, ANSWERS]):
                 vec[j, RS, a] = -vec[j, P, a]
-            add_node_side(j, m, scalar, vec, mat)
+            add_node_side(j, tree[j, ANSWERS], m, scalar, vec, mat)
         solve_up(j, m, mp, up, vec, mat)
     primal, dual, slope, curve = 0.0, 0.0, 0.0, 0.0
     for j in range(n - 1, -1, -1):
@@ -235,8 +235,8 @@ def predict(n, tree, scalar, vec, mat):
         primal = max(primal, 1.0 + high)
         dual = max(dual, -low)
         if scalar[j, WEIGHT] > 0.0:
-            node_direction(j, m, scalar, vec, mat, STEP)
-            for a in range(k):
+            node_direction(j, tree[j, ANSWERS], m, scalar, vec, mat, STEP)
+            for a in range(tree[j, ANSWERS]):
                 primal = max(primal, -vec[j, DS, a] / vec[j, S, a])
                 dual = max(dual, -vec[j, DP, a] / vec[j, P, a])
                 slope += vec[j, S, a] * vec[j, DP, a]
@@ -275,14 +275,13 @@ def correct(n, tree, scalar, vec, mat, target):
             break
     for j in range(n):
         if scalar[j, WEIGHT] > 0.0:
-            node_direction(j, tree[j, COUNT], scalar, vec, mat, DR)
+            node_direction(j, tree[j, ANSWERS], tree[j, COUNT], scalar, vec, mat, DR)
     return worst
 
 
 @helper
 def longest_steps(n, tree, scalar, vec, mat):
     """Inverses of the longest steps for (x, s) and for (z, p) that leave them non-negative."""
-    k = vec.shape[2]
     primal, dual = 0.0, 0.0
     for j in range(n):
         for b in range(tree[j, COUNT]):
@@ -292,7 +291,7 @@ def longest_steps(n, tree, scalar, vec, mat):
                 part = -mat[j, DX, b, a] / mat[j, X, b, a]  # NaN for dropped pairs: does not count
                 primal = part if part > primal else primal
         if scalar[j, WEIGHT] > 0.0:
-            for a in range(k):
+            for a in range(tree[j, ANSWERS]):
                 primal = max(primal, -vec[j, DS, a] / vec[j, S, a])
                 dual = max(dual, -vec[j, DP, a] / vec[j, P, a])
     return primal, dual
@@ -325,16 +324,15 @@ def corrector_side(j, tree, scalar, vec, mat, target):
         for a in range(mp):
             vec[j, V1, a] += mat[j, DX, b, a] - share * mat[j, RATIO, b, a] + mat[j, X, b, a]
     if scalar[j, WEIGHT] > 0.0:
-        for a in range(vec.shape[2]):
+        for a in range(tree[j, ANSWERS]):
             vec[j, RS, a] = (target - vec[j, DS, a]) / vec[j, S, a] - vec[j, P, a]
-        add_node_side(j, m, scalar, vec, mat)
+        add_node_side(j, tree[j, ANSWERS], m, scalar, vec, mat)
     solve_up(j, m, mp, up, vec, mat)
 
 
 @helper
-def add_node_side(j, m, scalar, vec, mat):
-    """Add L'q to the right-hand side of node j, q = ρ_s/s - E Σ(ρ_s/s) / ΣE."""
-    k = vec.shape[2]
+def add_node_side(j, k, m, scalar, vec, mat):
+    """Add L'q to the right-hand side of node j with k answers, q = ρ_s/s - E Σ(ρ_s/s) / ΣE."""
     total = 0.0
     for a in range(k):
         total += vec[j, RS, a]
@@ -419,9 +417,8 @@ def edge_direction(j, tree, vec, mat, again):
 
 
 @helper
-def node_direction(j, m, scalar, vec, mat, dr):
-    """Δs and Δp of node j, Δr in the slot ``dr``."""
-    k = vec.shape[2]
+def node_direction(j, k, m, scalar, vec, mat, dr):
+    """Δs and Δp of node j with k answers, Δr in the slot ``dr``."""
     product(k, m, mat, j, COST, vec, j, dr, j, DS)
     shift = 0.0
     for a in range(k):

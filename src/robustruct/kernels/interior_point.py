@@ -8,6 +8,7 @@ from robustruct.kernels.interior_newton import correct, factorise, longest_steps
 from robustruct.kernels.interior_start import (
     answer,
     collect_costs,
+    list_answers,
     loosen,
     mix_predictor,
     restrict,
@@ -17,6 +18,7 @@ from robustruct.kernels.interior_start import (
 )
 from robustruct.kernels.interior_state import (
     ABOVE,
+    ANSWERS,
     COUNT,
     DP,
     DS,
@@ -91,13 +93,14 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
     known so far, and begins near the strategies found. Both bounds are those of the whole game, so
     a label missing shows as a gap that stays; the next round then reaches further.
     """
-    tree, _, scalar, vec, mat = state
+    tree, _, answers, scalar, vec, mat = state
     n = hi - lo
+    list_answers(lo, n, game[1], tree, answers)
     total = scale_weights(lo, n, game[5], unit / (game[4].max() - game[4].min()), scalar)
     lower, upper = -np.inf, np.inf
     # The more nodes, the more centred the start has to be.
     middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
-    mix_predictor(lo, n, 1.0 if warm else 0.0, scalar, vec, start[0])
+    mix_predictor(lo, n, 1.0 if warm else 0.0, tree, answers, scalar, vec, start[0])
     known = start if warm else found
     if not warm:
         found[1][lo:hi] = 0.0
@@ -144,7 +147,7 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
         if upper - lower <= allowed or n_iter >= max_iter or last:
             break
         known = found
-        mix_predictor(lo, n, 1.0, scalar, vec, found[0])
+        mix_predictor(lo, n, 1.0, tree, answers, scalar, vec, found[0])
         if goal > 0.0 or earlier:
             reach = KNOWN
         elif reach < 2.0 * total:
@@ -167,31 +170,31 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
 @helper
 def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch):
     """Restrict the game to what is within reach of the best answer to the predictor held in P."""
-    tree, labels, scalar, vec, mat = state
+    tree, labels, answers, scalar, vec, mat = state
     parent, unary, tables, table_of, cost, weight = game
     best, augmented, _ = scratch
     n = hi - lo
-    write_predictor(lo, n, scalar, vec, found[0])
+    write_predictor(lo, n, tree, answers, scalar, vec, found[0])
     augmented_unary(lo, hi, unary, cost, weight, found[0], augmented)
     kept = restrict(
         lo, hi, parent, augmented, tables, table_of, reach * unit, known[1], known[2], best,
         augmented, tree, labels, vec, mat,
     )  # fmt: skip
     if kept > 0:
-        collect_costs(n, loss, tree, labels, mat)
+        collect_costs(n, loss, tree, labels, answers, mat)
         for j in range(n):
-            kept += loss.shape[0] if scalar[j, WEIGHT] > 0.0 else 0
+            kept += tree[j, ANSWERS] if scalar[j, WEIGHT] > 0.0 else 0
     return kept
 
 
 @helper
 def begin(lo, n, unit, loosening, share, game, start, state, scratch):
     """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread."""
-    tree, labels, scalar, vec, mat = state
+    tree, labels, answers, scalar, vec, mat = state
     _, unary, tables, table_of, _, _ = game
     p, r, q = start
     if share > 0.0:
-        mix_predictor(lo, n, share, scalar, vec, p)
+        mix_predictor(lo, n, share, tree, answers, scalar, vec, p)
     tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, scratch[2])
     spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
 
@@ -199,20 +202,15 @@ def begin(lo, n, unit, loosening, share, game, start, state, scratch):
 @part
 def bounds(lo, hi, lower, upper, game, found, state, scratch):
     """The better of the bounds known and those of the iterate, written out where it is better."""
-    tree, labels, scalar, vec, mat = state
-    parent, unary, tables, table_of, cost, weight = game
+    tree, labels, answers, scalar, vec, mat = state
     best, other, factor = scratch
     p, r, q = found
     n = hi - lo
-    value = predictor_value(
-        lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, other, best
-    )
+    value = predictor_value(lo, hi, game, tree, answers, scalar, vec, other, best)
     if value < upper:
         upper = value
-        write_predictor(lo, n, scalar, vec, p)
-    value = adversary_value(
-        lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor
-    )
+        write_predictor(lo, n, tree, answers, scalar, vec, p)
+    value = adversary_value(lo, n, game, tree, labels, answers, vec, mat, factor)
     if value > lower:
         lower = value
         write_adversary(lo, n, tree, labels, vec, mat, factor, r, q)
@@ -237,7 +235,6 @@ def step(n, tree, scalar, vec, mat, gap, pairs):
 @helper
 def move(n, tree, scalar, vec, mat, primal, dual):
     """Go along the direction; returns the complementarity Σ x z + Σ p s, which is the gap."""
-    k = vec.shape[2]
     gap = 0.0
     for j in range(n):
         mp = tree[j, ABOVE]
@@ -255,7 +252,7 @@ def move(n, tree, scalar, vec, mat, primal, dual):
                 gap += mat[j, X, b, a] * mat[j, Z, b, a]
             vec[j, R, b] = total
         if scalar[j, WEIGHT] > 0.0:
-            for a in range(k):
+            for a in range(tree[j, ANSWERS]):
                 if primal > 0.0:
                     vec[j, S, a] += primal * vec[j, DS, a]
                     vec[j, P, a] += dual * vec[j, DP, a]
@@ -276,26 +273,23 @@ def play_labelling(lo, hi, parent, labels, p, r, q):
 
 
 @helper
-def predictor_value(
-    lo, hi, parent, unary, tables, table_of, cost, weight, scalar, vec, augmented, best
-):
+def predictor_value(lo, hi, game, tree, answers, scalar, vec, augmented, best):
     """Upper bound by the predictor of the iterate. augmented, best (N, k): scratch."""
+    parent, unary, tables, table_of, cost, weight = game
     k = cost.shape[0]
     for i in range(lo, hi):
-        share = vec[i - lo, P]
+        share, n_answers = vec[i - lo, P], tree[i - lo, ANSWERS]
         total = 0.0
-        for a in range(k):
+        for a in range(n_answers):
             total += share[a]
-            augmented[i, a] = 0.0
-        if scalar[i - lo, WEIGHT] > 0.0:
-            for a in range(k):
-                part = weight[i] * (share[a] / total)
+        for b in range(k):
+            augmented[i, b] = 0.0
+        if weight[i] > 0.0:
+            for a in range(n_answers):
+                part = share[a] / total if scalar[i - lo, WEIGHT] > 0.0 else 1.0 / n_answers
+                part *= weight[i]
                 for b in range(k):
-                    augmented[i, b] += part * cost[a, b]
-        elif weight[i] > 0.0:
-            for a in range(k):
-                for b in range(k):
-                    augmented[i, b] += weight[i] / k * cost[a, b]
+                    augmented[i, b] += part * cost[answers[i - lo, a], b]
         for b in range(k):
             augmented[i, b] += unary[i, b]
     max_product_up(lo, hi, parent, augmented, tables, table_of, best)
@@ -307,24 +301,27 @@ def predictor_value(
 
 
 @helper
-def write_predictor(lo, n, scalar, vec, p):
-    """p of the current point, normalised; uniform where the node has no weight."""
-    k = p.shape[1]
+def write_predictor(lo, n, tree, answers, scalar, vec, p):
+    """p of the current point, normalised; even where the node has no weight."""
     for j in range(n):
+        k = tree[j, ANSWERS]
         total = 0.0
         for a in range(k):
             total += vec[j, P, a]
+        for a in range(p.shape[1]):
+            p[lo + j, a] = 0.0
         for a in range(k):
-            p[lo + j, a] = vec[j, P, a] / total if scalar[j, WEIGHT] > 0.0 else 1.0 / k
+            share = vec[j, P, a] / total if scalar[j, WEIGHT] > 0.0 else 1.0 / k
+            p[lo + j, answers[j, a]] = share
 
 
 @helper
-def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, vec, mat, factor):
+def adversary_value(lo, n, game, tree, labels, answers, vec, mat, factor):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
     Leaves the consistent node marginals in R, and in factor[j, a] what column a of x is scaled by.
     """
-    k = cost.shape[0]
+    _, unary, tables, table_of, cost, weight = game
     total = 0.0
     for j in range(n - 1, -1, -1):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
@@ -350,10 +347,10 @@ def adversary_value(lo, n, unary, tables, table_of, cost, weight, tree, labels, 
             total += mass * unary[lo + j, label]
         if weight[lo + j] > 0.0:
             least = np.inf
-            for a in range(k):
+            for a in range(tree[j, ANSWERS]):
                 value = 0.0
                 for b in range(m):
-                    value += cost[a, labels[j, b]] * r[b]
+                    value += cost[answers[j, a], labels[j, b]] * r[b]
                 least = min(least, value)
             total += weight[lo + j] * least
     return total

@@ -11,6 +11,7 @@ import numpy as np
 from robustruct.kernels._jit import helper
 from robustruct.kernels.interior_state import (
     ABOVE,
+    ANSWERS,
     COST,
     COUNT,
     DX,
@@ -124,20 +125,32 @@ def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, ma
 
 
 @helper
-def collect_costs(n, loss, tree, labels, mat):
-    """The columns of the scaled costs that belong to the labels kept."""
+def list_answers(lo, n, unary, tree, answers):
+    """What the predictor may answer: labels that can occur, and therefore have a score."""
     for j in range(n):
-        for a in range(loss.shape[0]):
+        m = 0
+        for a in range(unary.shape[1]):
+            if unary[lo + j, a] > -np.inf:
+                answers[j, m] = a
+                m += 1
+        tree[j, ANSWERS] = m
+
+
+@helper
+def collect_costs(n, loss, tree, labels, answers, mat):
+    """The scaled costs of the answers against the labels kept."""
+    for j in range(n):
+        for a in range(tree[j, ANSWERS]):
             for b in range(tree[j, COUNT]):
-                mat[j, COST, a, b] = loss[a, labels[j, b]]
+                mat[j, COST, a, b] = loss[answers[j, a], labels[j, b]]
 
 
 @helper
 def answer(n, tree, scalar, vec, mat):
     """p inverse to the loosened slacks against the adversary's r."""
-    k = vec.shape[2]
     for j in range(n):
         if scalar[j, WEIGHT] > 0.0:
+            k = tree[j, ANSWERS]
             node_slacks(j, tree, vec, mat)
             total = 0.0
             for a in range(k):
@@ -148,29 +161,28 @@ def answer(n, tree, scalar, vec, mat):
 
 
 @helper
-def mix_predictor(lo, n, share, scalar, vec, p):
+def mix_predictor(lo, n, share, tree, answers, scalar, vec, p):
     """p mixes the even predictor with ``share`` of the one given; rows without one stay even."""
-    k = vec.shape[2]
     for j in range(n):
+        k = tree[j, ANSWERS]
         total = 0.0
         for a in range(k):
-            total += max(p[lo + j, a], 0.0)
+            total += max(p[lo + j, answers[j, a]], 0.0)
         mix = share if 0.0 < total < np.inf else 0.0
         for a in range(k):
             part = (1.0 - mix) / k
             if mix > 0.0:
-                part += mix * max(p[lo + j, a], 0.0) / total
+                part += mix * max(p[lo + j, answers[j, a]], 0.0) / total
             vec[j, P, a] = scalar[j, WEIGHT] * part
 
 
 @helper
 def tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c):
     """z of max-product against the predictor: 0 for the best label under each of the parent."""
-    k = vec.shape[2]
     for j in range(n):
         for b in range(tree[j, COUNT]):
             c[j, b] = unary[lo + j, labels[j, b]] / unit
-        for a in range(k):
+        for a in range(tree[j, ANSWERS]):
             for b in range(tree[j, COUNT]):
                 c[j, b] += vec[j, P, a] * mat[j, COST, a, b]
     for j in range(n):
@@ -236,7 +248,7 @@ def spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q):
 @helper
 def node_slacks(j, tree, vec, mat):
     """s of node j, 0 for the predictor's best answer."""
-    k = vec.shape[2]
+    k = tree[j, ANSWERS]
     least = np.inf
     for a in range(k):
         vec[j, S, a] = 0.0
@@ -253,7 +265,6 @@ def loosen(n, loosening, tree, scalar, vec, mat):
 
     Returns the gap, Σ x z + Σ p s. A loosening of 0 leaves z and s as they are.
     """
-    k = vec.shape[2]
     total = 0.0
     pairs = 0
     for j in range(n):
@@ -270,6 +281,7 @@ def loosen(n, loosening, tree, scalar, vec, mat):
     product = total / pairs if loosening > 0.0 else 0.0
     for j in range(n):
         if scalar[j, WEIGHT] > 0.0:
+            k = tree[j, ANSWERS]
             node_slacks(j, tree, vec, mat)
             for a in range(k):
                 vec[j, S, a] += product * k / scalar[j, WEIGHT]

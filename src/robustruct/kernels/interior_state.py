@@ -4,7 +4,8 @@ Nodes of a game are counted from 0. A root counts as its own parent and is held 
 parent with a single label, so that no step treats it apart. Entries of dropped pairs have
 x = 1/z = 0 and stay at 0 in every formula.
 
-tree (n, 3) intp, labels (n, k) intp the labels kept at each node, scalar (n, 2), vec (n, 18, k) and
+tree (n, 4) intp, labels (n, k) intp the labels of the adversary kept at each node, answers (n, k)
+intp those that the predictor may give, scalar (n, 2), vec (n, 18, k) and
 mat (n + 1, 10, k, k) with the slots below, the last row for scratch.
 """
 
@@ -14,8 +15,9 @@ from robustruct.kernels._jit import helper
 
 # Slots are numpy integers: for each Python integer a kernel is called with, numba compiles a copy.
 
-# tree: parent of a node; how many labels it keeps; how many its parent keeps, 1 above a root
-PARENT, COUNT, ABOVE = np.arange(3)
+# tree: parent of a node; how many labels it keeps; how many its parent keeps, 1 above a root; how
+# many answers the predictor has
+PARENT, COUNT, ABOVE, ANSWERS = np.arange(4)
 
 # scalar: the scaled weight of a node, 0 where its cost is dropped; the sum of E
 WEIGHT, E_SUM = np.arange(2)
@@ -37,9 +39,10 @@ M1, M2 = np.arange(2)
 
 @helper
 def new_state(n, k):
-    """tree, labels, scalar, vec, mat for games of up to n nodes."""
+    """tree, labels, answers, scalar, vec, mat for games of up to n nodes."""
     return (
-        np.empty((n, 3), np.intp),
+        np.empty((n, 4), np.intp),
+        np.empty((n, k), np.intp),
         np.empty((n, k), np.intp),
         np.empty((n, 2)),
         np.empty((n, 18, k)),

@@ -81,6 +81,7 @@ def gather_scores(
 def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, augmented):
     """augmented = unary + w L'p; return what the predictor p gives away, Σ w (p'Lr - min L r).
 
+    The predictor answers with labels whose unary score is not -inf.
     expected, p (k,): scratch.
     """
     k = unary.shape[1]
@@ -93,7 +94,7 @@ def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, aug
             for a in range(k):
                 p[a] = p0[i, a]
         else:
-            expected_cost(r[i], cost_t, expected)
+            expected_cost(r[i], cost_t, unary[i - lo], expected)
             predictor(p0[i], expected, inv_mu, p)
             given -= weight[i] * least(expected)
         for a in range(k):

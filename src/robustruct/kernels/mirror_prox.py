@@ -50,16 +50,16 @@ def mirror_prox(
 
 @helper
 def begin(lo, hi, unary, start_p, theta, log_p, p):
-    """θ = 0, or -inf where a label is forbidden; p as given but nowhere 0."""
+    """θ = 0 and p as given but nowhere 0; θ = log p = -inf where a label is forbidden."""
     k = unary.shape[1]
     for i in range(lo, hi):
         total = 0.0
         for a in range(k):
-            p[i, a] = max(start_p[i, a], 0.0) + 1e-3
+            p[i, a] = max(start_p[i, a], 0.0) + 1e-3 if unary[i, a] > -np.inf else 0.0
             total += p[i, a]
         for a in range(k):
             p[i, a] /= total
-            log_p[i, a] = np.log(p[i, a])
+            log_p[i, a] = np.log(p[i, a]) if p[i, a] > 0.0 else -np.inf
             theta[i, a] = 0.0 if unary[i, a] > -np.inf else -np.inf
 
 
@@ -312,7 +312,8 @@ def accept(lo, hi, step, rows, q_mid, sums):
             p_now[i, a] = p_new[i, a]
             r_now[i, a] = r_new[i, a]
             theta[i, a] = trial[i, a]
-            log_p[i, a] = np.log(max(p_new[i, a], 1e-300))
+            if log_p[i, a] > -np.inf:
+                log_p[i, a] = np.log(max(p_new[i, a], 1e-300))
             for b in range(k):
                 q_sum[i - lo, a, b] += step * q_mid[i - lo, a, b]
 

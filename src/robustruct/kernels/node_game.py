@@ -2,7 +2,8 @@
 
 Closed forms where the cost has one (see game/single_node.py for how it is recognised), else the
 simplex method on the k x k matrix game. Labels with score -inf are never played; at least one score
-is finite. All kernels write p (k,) and r (k,) and return the value.
+is finite. The predictor answers with labels whose ``mask`` (k,) is not -inf; at least all labels
+that have a score are among them. All kernels write p (k,) and r (k,) and return the value.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ def node_scratch(k):
 
 @helper
 def node_equilibrium(
-    kind, place, order, unit, offset, cost, weight, scores, p, r, rows, columns, scratch
+    kind, place, order, unit, offset, cost, weight, scores, mask, p, r, rows, columns, scratch
 ):  # fmt: skip
     """Equilibrium of one node for any kind of cost.
 
@@ -46,16 +47,27 @@ def node_equilibrium(
         r[b] = 0.0
     if weight == 0.0 or (kind == ZERO_ONE and unit == 0.0):
         r[best] = 1.0
-        for b in range(k):
-            p[b] = 1.0 / k
+        _spread(mask, p)
         return line[best]
     if kind == ZERO_ONE:
         return _zero_one(line, weight * unit, p, r, spare)
     if kind == ABSOLUTE:
-        return _absolute(line, weight, place, p, r)
+        return _absolute(line, weight, place, mask, p, r)
     if kind == SQUARED:
-        return _squared(line, weight, place, order, p, r, spare, labels[0], labels[1])
-    return _any(scores, weight, cost, p, r, rows, columns, lines, payoff, tableau, square, labels)
+        return _squared(line, weight, place, order, mask, p, r, spare, labels[0], labels[1])
+    return _any(
+        scores, weight, cost, mask, p, r, rows, columns, lines, payoff, tableau, square, labels
+    )
+
+
+@helper
+def _spread(mask, p):
+    """p even over the labels that the predictor may answer with."""
+    n = 0
+    for a in range(len(p)):
+        n += mask[a] > -np.inf
+    for a in range(len(p)):
+        p[a] = 1.0 / n if mask[a] > -np.inf else 0.0
 
 
 @helper
@@ -119,7 +131,7 @@ def _sort_descending(x):
 
 
 @helper
-def _absolute(a, w, place, p, r):
+def _absolute(a, w, place, mask, p, r):
     """V = max over pairs (i, j) of (a_i + a_j + w |x_j - x_i|) / 2: two separate maxima."""
     k = a.shape[0]
     left = 0
@@ -133,16 +145,18 @@ def _absolute(a, w, place, p, r):
     r[right] += 0.5
     # Predicting the point c on average makes both labels worth the value, and no label more.
     c = 0.5 * (place[left] + place[right] + (a[right] - a[left]) / w)
-    _around(c, place, p)
+    _around(c, place, mask, p)
     return 0.5 * (a[left] + a[right] + w * abs(place[right] - place[left]))
 
 
 @helper
-def _around(c, place, p):
+def _around(c, place, mask, p):
     """Mass on the two places next to c with mean c (or on the last place before it)."""
     below = -1
     above = -1
     for b in range(place.shape[0]):
+        if mask[b] == -np.inf:
+            continue
         if place[b] <= c and (below < 0 or place[b] > place[below]):
             below = b
         if place[b] >= c and (above < 0 or place[b] < place[above]):
@@ -158,7 +172,7 @@ def _around(c, place, p):
 
 
 @helper
-def _squared(a, w, x, order, p, r, start, hull, stop):
+def _squared(a, w, x, order, mask, p, r, start, hull, stop):
     """A predictor with mean c costs h(c) - 2 c x_b + x_b^2 at label b; h joins the points (x, x^2).
 
     So the game is a minimum over c alone of w h(c) + max_b (a_b + w x_b^2 - 2 w c x_b): a walk
@@ -193,6 +207,8 @@ def _squared(a, w, x, order, p, r, start, hull, stop):
         n_lines += 1
     n_stops = 0
     for at in range(k):
+        if mask[order[at]] == -np.inf:
+            continue
         if n_stops == 0 or x[order[at]] > x[stop[n_stops - 1]]:
             stop[n_stops] = order[at]
             n_stops += 1
@@ -236,20 +252,24 @@ def _squared(a, w, x, order, p, r, start, hull, stop):
 
 
 @helper
-def _any(scores, w, cost, p, r, rows, columns, lines, payoff, tableau, square, labels):
-    """Rows pay columns payoff[a, j] = w cost[a, b] + scores[b], b = kept[j], brought to [1, 2]."""
+def _any(scores, w, cost, mask, p, r, rows, columns, lines, payoff, tableau, square, labels):
+    """Rows pay columns payoff[a, j] = w cost[a, b] + scores[b], b = kept[j], brought to [1, 2].
+
+    Rows that the predictor may not play pay 3: no equilibrium plays what is dearer than all else.
+    """
     k = scores.shape[0]
     y, z, kept = lines[1], lines[2], labels[0]
-    n, low, high = _contenders(scores, w, cost, y, z, kept)
+    n, low, high = _contenders(scores, w, cost, mask, y, z, kept)
     size = high - low
     if not size > 0.0:
-        for a in range(k):
-            p[a] = 1.0 / k
+        _spread(mask, p)
         r[kept[0] if n > 0 else 0] = 1.0
         return high
     for a in range(k):
         for j in range(n):
-            payoff[a, j] = 1.0 + (scores[kept[j]] - low + w * cost[a, kept[j]]) / size
+            payoff[a, j] = 3.0
+            if mask[a] > -np.inf:
+                payoff[a, j] = 1.0 + (scores[kept[j]] - low + w * cost[a, kept[j]]) / size
     lower, upper = -np.inf, np.inf
     if _from_support(payoff, n, kept, rows, columns, square, labels, y, z):
         lower, upper = _brackets(payoff, n, y, z)
@@ -273,7 +293,7 @@ def _any(scores, w, cost, p, r, rows, columns, lines, payoff, tableau, square, l
 
 
 @helper
-def _contenders(scores, w, cost, least, most, kept):
+def _contenders(scores, w, cost, mask, least, most, kept):
     """List the columns worth playing in ``kept``; return how many, and the range of their payoffs.
 
     What can never earn as much as another label always does is not played. It would also blow up
@@ -285,8 +305,9 @@ def _contenders(scores, w, cost, least, most, kept):
         least[b] = np.inf
         most[b] = -np.inf
         for a in range(k):
-            least[b] = min(least[b], scores[b] + w * cost[a, b])
-            most[b] = max(most[b], scores[b] + w * cost[a, b])
+            if mask[a] > -np.inf:
+                least[b] = min(least[b], scores[b] + w * cost[a, b])
+                most[b] = max(most[b], scores[b] + w * cost[a, b])
         secure = max(secure, least[b])
     n = 0
     low = np.inf
@@ -500,13 +521,16 @@ def _pivot(tableau, n_rows, n_columns, leave, enter):
 
 @kernel
 def node_equilibria(kind, place, order, unit, offset, cost, weight, scores, p, r, value):
-    """`node_equilibrium` row by row. scores (n, k), weight (n,); out: p, r (n, k), value (n,)."""
+    """`node_equilibrium` row by row; the scores are the masks as well.
+
+    scores (n, k), weight (n,); out: p, r (n, k), value (n,).
+    """
     k = scores.shape[1]
     scratch = node_scratch(k)
     rows = np.zeros(k, np.bool_)
     columns = np.zeros(k, np.bool_)
     for i in range(scores.shape[0]):
         value[i] = node_equilibrium(
-            kind, place, order, unit, offset, cost, weight[i], scores[i], p[i], r[i],
+            kind, place, order, unit, offset, cost, weight[i], scores[i], scores[i], p[i], r[i],
             rows, columns, scratch,
         )  # fmt: skip

@@ -15,7 +15,7 @@ Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py
 x_*                    CSR of the node features; theta_node (d, k)
 f_*                    CSR of the edge features by row; theta_edge (d_e, k * k) [first * k + second]
 table_row, table_turn  (T,) row of f behind a table, and 1 where the table is its transpose
-node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf; kind 0 masks nothing
+node_kind (N,)         row of unary_mask (kinds, k), 0 or -inf, for both players
 pair_mask (2, k, k)    0 or -inf, [child, parent], by table_turn
 rate (S,)              weight of the sample in the objective divided by alpha
 pair, mass, count      sparse edge marginals, see kernels/pairs.py

@@ -1,4 +1,7 @@
-"""The predictor beside its centre: p = Proj(p0 - L r / mu)."""
+"""The predictor beside its centre: p = Proj(p0 - L r / mu).
+
+``mask`` (k,): the predictor answers with labels where it is not -inf.
+"""
 
 import numpy as np
 
@@ -57,11 +60,11 @@ def project_simplex(v, out):
 
 
 @helper
-def expected_cost(r, cost_t, out):
-    """out = L r: what each label costs on average; cost_t is L transposed."""
+def expected_cost(r, cost_t, mask, out):
+    """out = L r: what each label costs on average, or infinity under the mask; cost_t is L'."""
     k = len(r)
     for a in range(k):
-        out[a] = 0.0
+        out[a] = 0.0 if mask[a] > -np.inf else np.inf
     for b in range(k):
         share = r[b]
         if share != 0.0:
@@ -71,16 +74,19 @@ def expected_cost(r, cost_t, out):
 
 @helper
 def predictor(p0, expected, inv_mu, out):
-    """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0."""
+    """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0.
+
+    Where L r is infinite p is 0.
+    """
     for a in range(len(p0)):
-        out[a] = p0[a] - inv_mu * expected[a]
+        out[a] = p0[a] - inv_mu * expected[a] if expected[a] < np.inf else -np.inf
     project_simplex(out, out)
 
 
 @kernel
-def move_centres(lo, hi, p0, r, cost_t, inv_mu):
-    """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1."""
+def move_centres(lo, hi, p0, r, cost_t, inv_mu, mask_of, masks):
+    """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1; the mask of node i is masks[mask_of[i]]."""
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
-        expected_cost(r[i], cost_t, expected)
+        expected_cost(r[i], cost_t, masks[mask_of[i]], expected)
         predictor(p0[i], expected, inv_mu, p0[i])

@@ -75,11 +75,14 @@ def relaxed_lower(lo, hi, slots, unary, tables, table_of, cost, weight, r, q):
     for i in range(lo, hi):
         least = np.inf
         for a in range(k):
+            if unary[i, a] == -np.inf:
+                continue
             value = 0.0
             for b in range(k):
                 value += cost[a, b] * r[i, b]
             least = value if value < least else least
-        total += weight[i] * least
+        if weight[i] != 0.0:
+            total += weight[i] * least
         for b in range(k):
             if r[i, b] != 0.0:
                 total += r[i, b] * unary[i, b]
@@ -169,7 +172,7 @@ def _step(
                 loss = 0.0
                 for b in range(k):
                     loss += cost[a, b] * new_r[i, b]
-                shift[a] = p[i, a] - loss / row_sum
+                shift[a] = p[i, a] - loss / row_sum if unary[i, a] > -np.inf else -np.inf
             project_simplex(shift, p[i])
 
 

@@ -75,7 +75,11 @@ class AGM(StructuredModel):
     max_iter : int
         Most passes over the data.
     decision : "map" or "predictor"
-        Predict the best-scoring labelling, or the likeliest label of the predictor's strategy.
+        Predict the best-scoring labelling, or the likeliest label of the predictor's strategy on
+        each node. Under rules "predictor" takes, of the labellings that keep them, the one that
+        agrees most with the strategy: the sum over nodes, by weight, of p(label), less the label's
+        regret against the adversary where the predictor would not play it. (The product of p would
+        be 0 for all of them as soon as two neighbours' likeliest labels exclude each other.)
     class_weight : dict or "balanced", optional
         Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
         label's frequency.

@@ -17,7 +17,14 @@ from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, blamed_on_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
 from robustruct.formats.corpus import Corpus, as_numbers
-from robustruct.losses import as_labels, as_loss, class_weighted, encode_labels, sorted_labels
+from robustruct.losses import (
+    as_labels,
+    as_loss,
+    check_right_is_cheapest,
+    class_weighted,
+    encode_labels,
+    sorted_labels,
+)
 from robustruct.models import data
 from robustruct.training.problem import Problem
 
@@ -268,8 +275,9 @@ def planned(model: StructuredModel, space: FeatureSpace, labels: LabelSummary) -
     types = {kind: labels.by_type[kind] for kind in space.types}
     rules = Constraints.build(classes, model.forbidden, model.constraints, types)
     factors = data.class_weights(model.class_weight, classes, labels.counts)
-    cost = class_weighted(as_loss(model.loss).matrix(classes), classes, factors)
-    cost = rules.separated(cost)
+    cost = as_loss(model.loss).matrix(classes)
+    check_right_is_cheapest(cost, classes)  # a user's own Loss may give any matrix
+    cost = class_weighted(cost, classes, factors)
     problem_cost, truth_is_predictor = model._problem_cost(cost)
     return Plan(
         space=space,

@@ -97,12 +97,14 @@ class CRF(StructuredModel):
     ) -> None:
         fit_likelihood(sites, progress, self.max_iter, start)
 
-    def _gains(self, probabilities: np.ndarray) -> np.ndarray:
-        return -(probabilities @ self.cost_.T)
+    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
+        return -(self._probabilities(found) @ self.cost_.T)
 
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         return marginals(found, n_jobs=self.n_jobs).nodes
 
     def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
-        expected = weight * (self._probabilities(found) @ self.cost_.T).min(axis=1)
-        return np.add.reduceat(expected, found.batch.node_offsets[:-1])
+        answers = self._probabilities(found) @ self.cost_.T
+        chosen = answers[np.arange(len(answers)), self._decide(found, weight)]
+        risk = np.add.reduceat(weight * chosen, found.batch.node_offsets[:-1])
+        return np.stack([risk, risk], axis=1)

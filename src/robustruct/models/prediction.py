@@ -11,7 +11,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
-from robustruct.inference import best_labelling, k_best, score_of
+from robustruct.inference import best_labelling, k_best, score_of, without_impossible
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
 from robustruct.models.estimator import Estimator, check_is_fitted
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GAME_TOL = 1e-6
 RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
+RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does to the value
 
 
 class Prediction(Estimator):
@@ -82,10 +83,10 @@ class Prediction(Estimator):
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self.decision == "map":
             return self._best(found)
-        gain = self._gains(self._probabilities(found, weight))
         if self._rules.empty:
-            return np.argmax(gain, axis=1)
+            return np.argmax(self._gains(found, weight), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
+        gain = self._gains(self._feasible(found), weight)
         if weight is not None:
             gain = weight[:, None] * gain
         kept = Scores(
@@ -96,9 +97,20 @@ class Prediction(Estimator):
         )
         return self._best(kept)
 
-    def _gains(self, probabilities: np.ndarray) -> np.ndarray:
-        """(N, k) what each label is worth to a decision by probabilities."""
-        return probabilities
+    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
+        """(N, k) what each label is worth to a decision by strategies.
+
+        Its share p in the predictor's strategy, less how much dearer it is than the best answer to
+        the adversary's r, in units of the range of the cost. Labels that are played have no such
+        regret, so the likeliest one is worth most. Where rules keep it out and p is 0 on what is
+        left, r decides, not what rounding left of p.
+        """
+        parts = []
+        for game, play in self._games(found, weight):
+            answers = play.r @ game.cost.T
+            best = np.where(np.isneginf(game.scores.unary), np.inf, answers).min(axis=1)
+            parts.append(play.p - (answers - best[:, None]) / (np.ptp(game.cost) or 1.0))
+        return np.concatenate(parts)
 
     def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
@@ -120,18 +132,28 @@ class Prediction(Estimator):
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         return np.concatenate([play.p for _, play in self._games(found, weight)])
 
+    def _values(self, found: Scores, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(S,) lower and upper bounds on the values of the games behind the scores."""
+        bounds = [play.bounds(game, self.n_jobs) for game, play in self._games(found, weight)]
+        lower, upper = zip(*bounds, strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
     def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
-        parts = []
-        for game, play in self._games(found, weight):
-            expected = np.einsum("i,ia,ab,ib->i", game.weight, play.p, game.cost, play.r)
-            parts.append(np.add.reduceat(expected, game.scores.batch.node_offsets[:-1]))
-        return np.concatenate(parts)
+        """(S, 2) slopes of the value in the scale of the cost, below and above 1."""
+        lower, _ = self._values(found, weight)
+        _, below = self._values(found, (1 - RISK_STEP) * weight)
+        _, above = self._values(found, (1 + RISK_STEP) * weight)
+        slopes = np.stack([lower - below, above - lower], axis=1) / RISK_STEP
+        total = np.add.reduceat(weight, found.batch.node_offsets[:-1])[:, None]
+        return np.clip(slopes, self.cost_.min() * total, self.cost_.max() * total)
 
     def _feasible(self, found: Scores) -> Scores:
-        """The scores, after making sure that every sample has a labelling that keeps the rules."""
-        if not self._rules.empty:
-            self._best(found)
-        return found
+        """The scores with labels that cannot occur at -inf, after making sure that some can."""
+        if self._rules.empty:
+            return found
+        self._best(found)
+        relaxed = self._relaxes(found.batch, found.n_labels)
+        return found if relaxed else without_impossible(found, self.n_jobs)
 
     # ------------------------------------------------------------------------- for users
 
@@ -152,7 +174,8 @@ class Prediction(Estimator):
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
-        It is the strategy of the predictor in the game (for a CRF, the marginals).
+        It is the strategy of the predictor in the game (for a CRF, the marginals). Labels that no
+        labelling which keeps the rules has at a node have probability 0 there.
 
         Parameters
         ----------
@@ -193,9 +216,23 @@ class Prediction(Estimator):
         return solutions(game, play, tol, self.n_jobs)
 
     def predict_risk(self, X: Any, node_weight: Any = None) -> np.ndarray:
-        """(n_samples,) expected cost of each sample, predictor and adversary playing their best.
+        """(n_samples, 2) least and most expected cost of each sample, over all equilibria.
 
-        For a CRF, the expected cost of its Bayes decision under its own marginals.
+        Only the value of a game is unique. Trained weights lie where games have many equilibria, so
+        the expected cost of one of them, p'Lr, would depend on the solver. It always is a slope of
+        the value as a function of the scale of the cost, which is convex: what all equilibria cost
+        are the slopes between those to the left and to the right. Both ends are computed from
+        bounds on three values, at 0.99, 1 and 1.01 times the cost, and hold for certain: no
+        equilibrium costs less or more. The interval is wider than need be by at most what 1 % on
+        the cost changes about the equilibria, plus 2e-4 of the range of the cost (relaxed games:
+        2e-2), by the tolerance of the solver.
+
+        On the training data, the mean of ``objective + alpha / 2 |weights|²`` at the optimum lies
+        between the means of the ends. If the features tell all X apart and alpha is small, the
+        interval holds, for each X, the expected cost of the best decision. See
+        `docs/theory.md`. It says nothing about weights that do not fit the data.
+
+        For a CRF both are the expected cost of ``predict`` under its own marginals.
 
         Parameters
         ----------

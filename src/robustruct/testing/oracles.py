@@ -31,14 +31,25 @@ def map_value(unary: Any, edges: Any, pairwise: Any) -> float:
     return max(labelling_score(unary, edges, pairwise, y) for y in labellings)
 
 
+def possible_labels(unary: Any, edges: Any, pairwise: Any) -> np.ndarray:
+    """(n, k) bool, the labels that some labelling has that is not forbidden, by enumeration."""
+    unary, pairwise = np.asarray(unary, float), np.asarray(pairwise, float)
+    y = all_labellings(*unary.shape)
+    kept = np.isfinite(unary[np.arange(len(unary)), y]).all(axis=1)
+    for e, (i, j) in enumerate(edges):
+        kept &= np.isfinite(pairwise[e][y[:, i], y[:, j]])
+    return (y[kept, :, None] == np.arange(unary.shape[1])).any(axis=0)
+
+
 def full_game_value(
     unary: Any, edges: Any, pairwise: Any, cost: Any, node_weight: Any = None
 ) -> float:
     """Value of the game in which *both* players mix over all labellings.
 
-    This is the game as first stated, before any marginals: a matrix with one row per labelling of
-    the predictor and one column per labelling of the adversary that is not forbidden. That a game
-    over marginals has the same value is Theorem 1 of the paper.
+    This is the game as first stated, before any marginals: a matrix with one column per labelling
+    that is not forbidden, for the adversary, and one row per labelling whose label on each node
+    some allowed labelling has there, for the predictor. That a game over marginals has the same
+    value is Theorem 1 of the paper.
     """
     cost = np.asarray(cost, float)
     n_nodes, n_labels = np.shape(unary)
@@ -46,6 +57,8 @@ def full_game_value(
     y = all_labellings(n_nodes, n_labels)
     scores = np.array([labelling_score(unary, edges, pairwise, labels) for labels in y])
     y_check, scores = y[scores > -np.inf], scores[scores > -np.inf]
+    possible = possible_labels(unary, edges, pairwise)
+    y = y[possible[np.arange(n_nodes), y].all(axis=1)]
     losses = sum(weight[i] * cost[np.ix_(y[:, i], y_check[:, i])] for i in range(n_nodes))
     return matrix_game(losses + scores)[0]
 

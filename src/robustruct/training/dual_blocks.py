@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.constraints import node_kinds
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
 from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
@@ -47,8 +46,7 @@ class DualBlocks:
             self.q = Atoms(batch, problem.labels, k)
         else:
             self.q = Blocks.at(batch, problem.labels, k)
-        uniform = np.full((batch.n_nodes, k), 1.0 / k)
-        self.p0 = problem.truth if problem.truth_is_predictor else uniform
+        self.p0 = problem.truth if problem.truth_is_predictor else _even(problem)
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
 
@@ -67,7 +65,7 @@ class DualBlocks:
         return (
             (x.indptr, x.indices, x.data, f.indptr, f.indices, f.data),
             (design.table_of, design.table_row, design.table_turned.astype(np.intp)),
-            (node_kinds(design), rules.unary_masks(), rules.pair_masks()),
+            (*self.problem.label_masks, rules.pair_masks()),
         )
 
     @cached_property
@@ -188,11 +186,12 @@ class DualBlocks:
         cost_t = np.ascontiguousarray(self.problem.cost.T)
         over_samples(
             lambda first, last: move_centres(
-                offsets[first], offsets[last], self.p0, self.q.r, cost_t, self.inv_mu
+                offsets[first], offsets[last], self.p0, self.q.r, cost_t, self.inv_mu,
+                *self.problem.label_masks,
             ),
             offsets,
             self.problem.n_jobs,
-        )
+        )  # fmt: skip
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
@@ -238,6 +237,13 @@ class _Excess:
         excess = self.r[rows] * -share[:, None]
         excess[np.arange(len(share)), self.labels[rows]] += share
         return excess
+
+
+def _even(problem: Problem) -> np.ndarray:
+    """(N, k) the predictor that prefers no label to another, of those that can occur."""
+    row_of, masks = problem.label_masks
+    even = np.isfinite(masks) / np.isfinite(masks).sum(axis=1, keepdims=True)
+    return even[row_of]
 
 
 def _by_kind(problem: Problem, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

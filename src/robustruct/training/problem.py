@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import Constraints, node_kinds
 from robustruct.features import Design, FeatureMatrix, n_weights, scores
 from robustruct.formats.container import checksum
 from robustruct.game.game import Game, upper_bounds
@@ -156,6 +156,17 @@ class Problem:
         return indicators
 
     @cached_property
+    def label_masks(self) -> tuple[np.ndarray, np.ndarray]:
+        """((N,) the row of each node, (rows, k) masks): -inf for labels that neither player plays.
+
+        See `Constraints.label_masks`. The truth needs no mask; and forests that stand for a graph
+        must agree on masks, so there only a node's own rules count.
+        """
+        if self.truth_is_predictor or self.relaxed:
+            return node_kinds(self.design), self.constraints.unary_masks()
+        return self.constraints.label_masks(self.design)
+
+    @cached_property
     def node_share(self) -> np.ndarray:
         """(N,) the share of each node's sample."""
         return np.repeat(self.share, np.diff(self.design.batch.node_offsets))
@@ -226,5 +237,7 @@ class Problem:
             if self.truth_is_predictor:
                 expected[some] = (r[some] * self.cost[self.labels[some]]).sum(axis=1)
             else:
-                expected[some] = (r[some] @ self.cost.T).min(axis=1)
+                row_of, masks = self.label_masks
+                answers = r[some] @ self.cost.T - masks[row_of[some]]
+                expected[some] = answers.min(axis=1)
         return float((self.node_share * self.node_weight) @ expected)

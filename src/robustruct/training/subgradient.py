@@ -18,6 +18,7 @@ from robustruct.errors import IncompatibleError
 from robustruct.features import adjoint, labelling_features, scores, sum_over_tables
 from robustruct.game.game import Game, Play
 from robustruct.game.solve import solve_batch
+from robustruct.inference import without_impossible
 from robustruct.scores import Scores
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
@@ -44,7 +45,8 @@ class Subgradient:
 
     def play(self, part: Scores, nodes: np.ndarray | slice) -> Play:
         """Both players' strategies for part of the samples."""
-        game = Game(part, self.problem.cost, self.problem.node_weight[nodes])
+        possible = without_impossible(part, self.problem.n_jobs)
+        game = Game(possible, self.problem.cost, self.problem.node_weight[nodes])
         return solve_batch(game, "auto", GAME_TOL, n_jobs=self.problem.n_jobs)
 
     def visit(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
