@@ -273,9 +273,9 @@ def _check_size(values: np.ndarray, field: str) -> None:
     size = np.abs(values[values > -np.inf]).max(initial=0.0)
     if size > LARGEST:
         raise InvalidInputError(
-            f"{field} holds numbers as large as {size:.3g}, whose sums and squares may overflow; at "
-            f"most {LARGEST:g} is accepted. Divide scores and costs by a common factor: the value "
-            "of the game is then divided by it too."
+            f"{field} holds numbers as large as {size:.3g}, whose sums and squares may overflow; "
+            f"at most {LARGEST:g} is accepted. Divide scores and costs by a common factor: the "
+            "value of the game is then divided by it too."
         )
 
 
