@@ -28,6 +28,10 @@ class EngineError(RobustructError, RuntimeError):
     """A cluster does not do its work."""
 
 
+class InternalError(RobustructError, RuntimeError):
+    """The library contradicts itself: a defect of it, not of the input. Please report it."""
+
+
 class MissingExtraError(RobustructError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

@@ -6,16 +6,17 @@ import dataclasses
 
 import numpy as np
 import pytest
-from game_cases import random_game
+from game_cases import assert_honest, random_game
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from robustruct.game.game import Game, Play
+from robustruct.game.game import Game, Play, Status
 from robustruct.game.interior_point import InteriorPoint
-from robustruct.game.solve import solve_batch
+from robustruct.game.solve import solve_batch, solve_game
 from robustruct.graphs import Batch
 from robustruct.scores import Scores
+from robustruct.testing.oracles import local_polytope_value
 from robustruct.testing.strategies import GameData, games
 
 
@@ -255,3 +256,51 @@ def test_says_when_iterations_ran_out():
     play = solve_batch(game, InteriorPoint(max_iter=2), 1e-6)
     assert play.exhausted.all()
     assert (play.n_iter == 2).all()
+
+
+def long_chain(seed, k, cost, rows, tables, uneven):
+    """400 nodes whose rows of scores, and tables, are up to 1e4 times as large as the costs."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    scale = {
+        "any": 10.0 ** rng.uniform(-4, 4, size=(n, 1)),
+        "half": np.where(rng.random((n, 1)) < 0.5, 1e4, 1.0),
+        "few": np.where(rng.random((n, 1)) < 0.02, 1e4, 1.0),
+        "all": np.full((n, 1), 1e4),
+    }[rows]
+    pairwise = {
+        "plain": rng.normal(size=(n - 1, k, k)),
+        "any": rng.normal(size=(n - 1, k, k)) * 10.0 ** rng.uniform(0, 4, size=(n - 1, 1, 1)),
+        "equal labels": np.tile(1e4 * np.eye(k), (n - 1, 1, 1)),
+    }[tables]
+    weight = 10.0 ** rng.uniform(-2, 2, size=n) if uneven else np.ones(n)
+    matrix = {
+        "hamming": 1 - np.eye(k),
+        "squared": np.subtract.outer(np.arange(k), np.arange(k)) ** 2.0,
+        "random": rng.random((k, k)),
+    }[cost]
+    return GameData(rng.normal(size=(n, k)) * scale, edges, pairwise, matrix, weight)
+
+
+@pytest.mark.parametrize("rows", ["any", "half", "few", "all"])
+@pytest.mark.parametrize("tables", ["plain", "any", "equal labels"])
+@pytest.mark.parametrize(
+    ("k", "cost", "uneven"),
+    [(3, "hamming", False), (5, "random", False), (5, "random", True), (5, "squared", False)],
+)
+def test_rows_far_larger_than_costs_do_not_stall_long_chains(rows, tables, k, cost, uneven):
+    """Labels far behind the best have masses that no Newton step meets to a relative precision."""
+    game = long_chain(0, k, cost, rows, tables, uneven)
+    solution = solve_game(*game)
+    assert solution.status is Status.CONVERGED
+    assert_honest(solution, game, 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_chains_agree_with_a_linear_program(seed):
+    game = long_chain(seed, 3, "hamming", "half", "plain", False)
+    # Without what each node scores at best, so that absolute tolerances mean something.
+    shifted = game._replace(unary=game.unary - game.unary.max(axis=1, keepdims=True))
+    solution, value = solve_game(*shifted), local_polytope_value(*shifted)
+    assert solution.lower - 1e-5 <= value <= solution.upper + 1e-5

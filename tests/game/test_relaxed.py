@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from game_cases import cost_range, rounding
 from hypothesis import given, settings
-from scipy.optimize import linprog
 
 from robustruct.datasets.synthetic import grid_edges
 from robustruct.game.game import Game
@@ -13,48 +12,8 @@ from robustruct.game.solve import solve_game
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, score_of
 from robustruct.scores import Scores
-from robustruct.testing.oracles import full_game_value
+from robustruct.testing.oracles import full_game_value, local_polytope_value
 from robustruct.testing.strategies import GameData, games
-
-
-def local_polytope_value(unary, edges, pairwise, cost, node_weight):
-    """max Σ w_i v_i + <ψ, (r, q)> with q's margins equal to r, constraint by constraint."""
-    n, k = unary.shape
-    m = len(edges)
-    n_columns = n * k + m * k * k + n
-    r = lambda i, b: i * k + b  # noqa: E731
-    q = lambda e, a, b: n * k + (e * k + a) * k + b  # noqa: E731
-    v = lambda i: n * k + m * k * k + i  # noqa: E731
-    equal, target, least = [], [], []
-    for i in range(n):
-        row = np.zeros(n_columns)
-        row[[r(i, b) for b in range(k)]] = 1
-        equal.append(row)
-        target.append(1.0)
-        for a in range(k):
-            row = np.zeros(n_columns)
-            row[v(i)] = 1
-            row[[r(i, b) for b in range(k)]] = -cost[a]
-            least.append(row)
-    for e, (i, j) in enumerate(edges):
-        for a in range(k):
-            for node, entries in (
-                (i, [q(e, a, b) for b in range(k)]),
-                (j, [q(e, b, a) for b in range(k)]),
-            ):
-                row = np.zeros(n_columns)
-                row[entries] = 1
-                row[r(node, a)] = -1
-                equal.append(row)
-                target.append(0.0)
-    gain = np.concatenate([unary.ravel(), pairwise.ravel(), node_weight])
-    bounds = [(0, 0 if g == -np.inf else None) for g in gain[: n * k + m * k * k]] + [
-        (None, None)
-    ] * n
-    gain[np.isneginf(gain)] = 0
-    found = linprog(-gain, np.array(least), np.zeros(n * k), np.array(equal), target, bounds)
-    assert found.status == 0
-    return -found.fun
 
 
 def random_grid(height, width, k, seed, coupling=1.0):
@@ -95,16 +54,77 @@ def test_bounds_hold_for_any_graph(game):
     assert found.upper >= value - slack
 
 
+def descended(game, tol, max_iter=20_000):
+    """(lower, upper, r, q) of the relaxation's own steps, which `solve_game` spares a forest."""
+    scores = Scores.from_user(
+        Batch.build([(len(game.unary), game.edges)]), game.unary, game.pairwise
+    )
+    batch = scores.batch
+    inside = Game(scores, game.cost, batch.from_user(game.node_weight))
+    play, _ = Relaxed(max_iter=max_iter).descend(inside, inside.allowed_gap(tol), None, 1)
+    (lower,), (upper,) = play.relaxed_bounds
+    return lower, upper, batch.to_user(play.r), batch.edges_to_user(play.q)
+
+
 def test_on_trees_it_is_the_exact_game():
     game = random_grid(1, 6, 3, 0)
-    scores = Scores.from_user(Batch.build([(6, game.edges)]), game.unary, game.pairwise)
-    inside = Game(scores, game.cost, scores.batch.from_user(game.node_weight))
-    play, _ = Relaxed().descend(inside, inside.allowed_gap(1e-4), None, 1)
-    lower, upper = play.relaxed_bounds
-    exact = solve_game(*game, solver="interior_point")
-    assert lower[0] - 1e-6 <= exact.value <= upper[0] + 1e-6
-    assert upper[0] - lower[0] <= 1e-4 * cost_range(game)
-    assert solve_game(*game, solver="relaxed").value == pytest.approx(exact.value, abs=1e-5)
+    lower, upper, _, _ = descended(game, 1e-4)
+    value = local_polytope_value(*game)
+    assert lower - 1e-7 <= value <= upper + 1e-7
+    assert upper - lower <= 1e-4 * cost_range(game)
+    assert solve_game(*game, solver="relaxed").value == pytest.approx(value, abs=1e-5)
+
+
+@settings(max_examples=40)
+@given(
+    games(
+        max_nodes=4, max_labels=3, min_exponent=-1, max_exponent=1, max_weight_exponent=1,
+        forbid=False,
+    )
+)  # fmt: skip
+def test_its_steps_solve_forests_exactly(game):
+    """The local polytope of a forest is the marginal polytope: the value is that of labellings."""
+    lower, upper, r, q = descended(game, 1e-2)
+    value = full_game_value(*game)
+    slack = rounding(game) + 1e-9 * (1 + abs(value))
+    assert lower - slack <= value <= upper + slack
+    assert upper - lower <= 1e-2 * cost_range(game) + rounding(game)
+    np.testing.assert_allclose(r.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(q.sum(axis=2), r[game.edges[:, 0]], atol=1e-12)
+    np.testing.assert_allclose(q.sum(axis=1), r[game.edges[:, 1]], atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.0, -2.0])
+@pytest.mark.parametrize("scale", [1.0, 1e7, 1e12])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_without_stakes_scores_of_any_size_are_those_of_the_best_labelling(constant, scale, sign):
+    unary = sign * scale * np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]])
+    edges = np.array([(0, 1), (1, 2), (2, 0)])
+    game = GameData(
+        unary, edges, np.zeros((3, 2, 2)), np.full((2, 2), constant), np.array([1.0, 2.0, 3.0])
+    )
+    found = solve_game(*game, solver="relaxed")
+    value = unary.max(axis=1).sum() + 6.0 * constant
+    assert found.lower == pytest.approx(value, rel=1e-12)
+    assert found.upper == pytest.approx(value, rel=1e-12)
+    assert found.value == pytest.approx(full_game_value(*game), rel=1e-9)
+    np.testing.assert_allclose(found.adversary_nodes.sum(axis=1), 1)
+
+
+def test_what_forbidden_pairs_leave_unsolved_is_still_made_of_distributions():
+    """The middle node cannot agree with both others: the lower bound is -inf, and says so."""
+    forbidden = np.full((2, 2, 2), -np.inf)
+    forbidden[0, 0, 0] = forbidden[1, 1, 1] = 0.0
+    edges = np.array([(0, 1), (1, 2)])
+    game = GameData(np.zeros((3, 2)), edges, forbidden, 1 - np.eye(2), np.ones(3))
+    for _ in range(3):  # memory that was never written differs from call to call
+        junk = np.full((50, 50), np.nan)
+        del junk
+        lower, upper, r, q = descended(game, 1e-2, max_iter=100)
+        assert lower == -np.inf
+        assert upper < np.inf
+        np.testing.assert_allclose(r.sum(axis=1), 1)
+        np.testing.assert_allclose(q.sum(axis=(1, 2)), 1)
 
 
 def test_marginals_agree_on_every_edge():

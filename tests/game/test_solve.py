@@ -38,6 +38,10 @@ COST = 1 - np.eye(2)
         (([[0, 0]], [], [], COST, [1, 2]), "node_weight must hold 1 finite numbers"),
         (([[0, 0]], [], [], COST, [-1]), "node_weight must hold 1 finite numbers >= 0"),
         (([[-np.inf, -np.inf]], [], [], COST), "game 0: every labelling is forbidden"),
+        (([[0, 0]], [], [], 1e300 * COST), r"cost holds numbers as large as 1e\+300, .* 1e\+100"),
+        (([[0, 1e308]], [], [], COST), r"game 0: unary holds numbers as large as 1e\+308"),
+        (([[0, 0]] * 2, [(0, 1)], [-1e200 * COST], COST), "game 0: pairwise holds numbers"),
+        (([[0, 0]], [], [], 1e80 * COST, [1e30]), r"times cost holds numbers as large as 1e\+110"),
         (([[0, 0]], [], [], COST, None, "magic"), "solver='magic' is not known; use one of"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from training_cases import CASES, enumerated
 
 from robustruct import parallel
+from robustruct.errors import InternalError
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import penalised
 from robustruct.training.pairwise import PairwiseAscent
@@ -127,6 +128,38 @@ def test_a_gap_is_not_measured_against_an_objective_that_vanishes():
     progress = Progress(problem, 0.1)
     progress.report(1, np.zeros(problem.n_weights), 1e-9, 0.0)
     assert progress.gap == pytest.approx(1e-9 / (0.01 * problem.untrained))
+
+
+def test_a_dual_above_the_primal_is_a_defect():
+    problem = CASES["chains"].problem()
+    theta = np.zeros(problem.n_weights)
+    progress = Progress(problem, 0.1)
+    progress.report(1, theta, 1.0, 0.5)
+    progress.report(2, theta, 1.0, 1.0 + 1e-15)  # rounding
+    assert progress.dual <= progress.primal
+    assert progress.gap >= 0.0
+    with pytest.raises(InternalError, match="bounds of the objective contradict each other"):
+        progress.report(3, theta, 1.0, 1.001)
+    for primal, dual in ((1.0, np.nan), (np.nan, 0.0), (-np.inf, 0.0)):
+        with pytest.raises(InternalError):
+            Progress(problem, 0.1).report(1, theta, primal, dual)
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_scores_are_within_what_rounding_is_measured_by(name, hinge):
+    problem = CASES[name].problem(hinge=hinge)
+    theta, _, _ = drawn(name, 2)
+    scores = problem.scores(theta)
+    unary = np.where(np.isfinite(scores.unary), np.abs(scores.unary), 0.0).max(axis=1)
+    tables = np.where(np.isfinite(scores.tables), np.abs(scores.tables), 0.0).max(axis=(1, 2))
+    inner = problem.design.batch.parent >= 0
+    edges = tables[scores.table_of[inner]]
+    child = problem.design.batch.child[inner]
+    total = problem.node_share @ unary + problem.node_share[child] @ edges
+    assert total <= problem.score_size * np.abs(theta).max() * (1 + 1e-12)
+    assert problem.gain(problem.truth) <= problem.cost_size
+    assert problem.untrained <= problem.cost_size * (1 + 1e-12)
 
 
 def test_who_watches_may_stop_training():

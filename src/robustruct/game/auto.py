@@ -22,7 +22,7 @@ class Auto(GameSolver):
     """Closed forms where no game has an edge, else the interior point.
 
     With cycles, pairwise steps, or linear programs where these are small and the tolerance is
-    tight.
+    tight. Small ones also finish what rounding keeps the interior point from.
     """
 
     name: ClassVar[str] = "auto"
@@ -34,11 +34,44 @@ class Auto(GameSolver):
         batch = game.scores.batch
         if batch.n_chords == 0:
             return InteriorPoint()
-        entries = float(game.scores.n_labels) ** (batch.buckets.sizes + 1.0)
-        largest = np.add.reduceat(entries, batch.node_offsets[:-1]).max()
-        return LinearProgram() if tol < 1e-4 and largest <= SMALL_PROGRAM else Pairwise()
+        small = _program_sizes(game).max() <= SMALL_PROGRAM
+        return LinearProgram() if tol < 1e-4 and small else Pairwise()
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        return self.choice(game, tol).play(game, tol, start, n_jobs)
+        chosen = self.choice(game, tol)
+        play = chosen.play(game, tol, start, n_jobs)
+        if isinstance(chosen, InteriorPoint):
+            _finish(game, tol, play, n_jobs)
+        return play
+
+
+def _program_sizes(game: Game) -> np.ndarray:
+    """(S,) entries of the clique tables of each game."""
+    batch = game.scores.batch
+    entries = float(game.scores.n_labels) ** (batch.buckets.sizes + 1.0)
+    sizes: np.ndarray = np.add.reduceat(entries, batch.node_offsets[:-1])
+    return sizes
+
+
+def _finish(game: Game, tol: float, play: Play, n_jobs: int | None) -> None:
+    """Linear programs for the games of a forest that ``play`` has not solved, where small."""
+    play.repair(game, n_jobs)
+    lower, upper = play.bounds(game, n_jobs)
+    unsolved = upper - lower > game.allowed_gap(tol)
+    if not unsolved.any():
+        return
+    left = np.flatnonzero(unsolved & (_program_sizes(game) <= SMALL_PROGRAM))
+    again = Play.empty(game, play.solver)
+    LinearProgram().play_some(game, left, again)
+    again.repair(game, n_jobs)
+    new_lower, new_upper = again.bounds(game, n_jobs)
+    for s in left:
+        nodes = slice(*game.scores.batch.node_offsets[s : s + 2])
+        play.n_iter[s] += again.n_iter[s]
+        play.exhausted[s] = again.exhausted[s]
+        if new_upper[s] < upper[s]:
+            play.p[nodes] = again.p[nodes]
+        if new_lower[s] > lower[s]:
+            play.r[nodes], play.q[nodes] = again.r[nodes], again.q[nodes]

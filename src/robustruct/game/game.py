@@ -16,6 +16,7 @@ from enum import Enum
 
 import numpy as np
 
+from robustruct.game.certified import certified, rounding_of
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.kernels.game_bounds import (
     add_chords,
@@ -62,14 +63,24 @@ class Game:
         return np.add.reduceat(self.weight, starts) * np.ptp(self.cost)
 
     def rounding(self) -> np.ndarray:
-        """(S,) how far the bounds may be off through rounding alone."""
+        """(S,) how far the bounds are off through rounding alone, as a rule."""
+        return 1e-14 * self.sizes()
+
+    def most_rounding(self) -> np.ndarray:
+        """(S,) how far the bounds can be off through rounding alone, were it always one way."""
+        b, k = self.scores.batch, self.scores.n_labels
+        n_edges = np.diff(b.edge_offsets)
+        return rounding_of(np.diff(b.node_offsets) * 2 * k + n_edges * k * k, self.sizes())
+
+    def sizes(self) -> np.ndarray:
+        """(S,) the largest score and cost of every node and edge, added up."""
         s, b = self.scores, self.scores.batch
         largest = np.empty(b.n_samples)
         sum_largest(
             b.node_offsets, b.chord_offsets, b.parent, s.unary, s.tables, s.table_of, self.cost,
             self.weight, largest,
         )  # fmt: skip
-        return 1e-14 * largest
+        return largest
 
     def allowed_gap(self, tol: float) -> np.ndarray:
         """(S,) the gap at which a game counts as solved: tol relative to the scale of the cost."""
@@ -129,7 +140,8 @@ class Play:
         """(S,) lower and (S,) upper bound on the value, valid because p and q are feasible."""
         if self.relaxed_bounds is not None:
             return self.relaxed_bounds
-        return lower_bounds(game, self.r, self.q, n_jobs), upper_bounds(game, self.p, n_jobs)
+        lower = lower_bounds(game, self.r, self.q, n_jobs)
+        return certified(lower, upper_bounds(game, self.p, n_jobs), game.most_rounding(), "game")
 
 
 def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:

@@ -41,13 +41,16 @@ class LinearProgram(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        batch = game.scores.batch
         play = Play.empty(game, self.name)
+        self.play_some(game, np.arange(game.scores.batch.n_samples), play)
+        return play
+
+    def play_some(self, game: Game, samples: np.ndarray, play: Play) -> None:
+        """Write the strategies of the given games into ``play``."""
         graph = junction_trees(game.scores)
         worst = -game.allowed_gap(1.0)
-        for s in range(batch.n_samples):
+        for s in samples:
             self._play_one(game, s, graph, worst[s], play)
-        return play
 
     def _play_one(self, game: Game, s: int, graph: JunctionTrees, worst: float, play: Play) -> None:
         highs = highspy.Highs()

@@ -13,9 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.game.certified import certified, rounding_of
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solver import GameSolver
+from robustruct.graphs import Batch
 from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.relaxation import round_labels, solve_relaxed
 from robustruct.parallel import over_samples
@@ -66,6 +68,9 @@ class Relaxed(GameSolver):
             n_jobs,
         )  # fmt: skip
         play.q[b.parent < 0] = 0.0
+        lower, upper = certified(
+            lower, upper, game.most_rounding() + _rounding_of(b, u), "relaxed game"
+        )
         play.exhausted = upper - lower > allowed
         play.relaxed_bounds = (lower, upper)
         return play, u
@@ -92,7 +97,18 @@ def relaxed_labelling(
         n_jobs,
     )  # fmt: skip
     assert play.relaxed_bounds is not None
-    return labels, values, play.relaxed_bounds[1]
+    rounding = game.most_rounding() + _rounding_of(b, u)
+    values, upper = certified(values, play.relaxed_bounds[1], rounding, "the labelling of sample")
+    return labels, values, upper
+
+
+def _rounding_of(batch: Batch, u: np.ndarray) -> np.ndarray:
+    """(S,) what multipliers u, which enter and leave the upper bound, add to its rounding."""
+    largest = np.where(batch.parent >= 0, np.abs(u).max(axis=(1, 2)), 0.0)
+    sample = np.searchsorted(batch.node_offsets, batch.child, side="right") - 1
+    sizes = 4.0 * np.bincount(sample, largest, minlength=batch.n_samples)
+    found: np.ndarray = rounding_of(2.0 * u.shape[2] * np.diff(batch.edge_offsets), sizes)
+    return found
 
 
 def _ranges(scores: Scores) -> np.ndarray:

@@ -16,6 +16,8 @@ from robustruct.graphs import Batch, checked_edges
 from robustruct.inference import best_labelling, without_impossible
 from robustruct.scores import Scores
 
+LARGEST = 1e100  # beyond it, squares and sums of scores and costs come near the end of float64
+
 
 @dataclass(frozen=True, eq=False)
 class GameSolution:
@@ -156,7 +158,7 @@ def solutions(game: Game, play: Play, tol: float, n_jobs: int | None = -1) -> li
             GameSolution(
                 value=float(lower[s] + upper[s]) / 2,
                 lower=float(lower[s]),
-                upper=float(max(upper[s], lower[s])),  # rounding must not cross the bounds
+                upper=float(upper[s]),
                 predictor=p[s],
                 adversary_nodes=r[s],
                 adversary_edges=q[s],
@@ -201,6 +203,7 @@ def _checked_game(
                 f"{field} has {len(items)} items but unary has {len(unary)}; give one per game."
             )
     costs = _numbers(cost, "cost")
+    _check_size(costs, "cost")
     k = costs.shape[0] if costs.ndim else 0
     if costs.shape != (k, k) or k == 0 or not np.isfinite(costs).all():
         raise InvalidInputError(
@@ -234,6 +237,10 @@ def _checked_game(
             raise InvalidInputError(
                 f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."
             )
+        _check_size(u, where + "unary")
+        _check_size(b, where + "pairwise")
+        _check_size(w, where + "node_weight")
+        _check_size(w * np.abs(costs).max(), where + "node_weight times cost")
         structures.append((len(u), e))
         nodes.append(u)
         tables.append(b)
@@ -250,12 +257,29 @@ def _check_some_labelling_is_allowed(scores: Scores) -> None:
         return
     b = scores.batch
     if b.n_chords and not b.buckets.fit(scores.n_labels).all():
-        return  # only a relaxed solver can take it, and that one reports a lower bound of -inf
-    value = best_labelling(scores)[1]
+        # Only a relaxed solver can take it, whose lower bound may then be -inf.
+        owner = np.searchsorted(b.node_offsets, b.child, side="right") - 1
+        barred = (scores.unary == -np.inf).all(axis=1)
+        barred_edge = (scores.tables == -np.inf).all(axis=(1, 2))[scores.table_of]
+        value = np.zeros(b.n_samples)
+        value[owner[: b.n_nodes][barred]] = -np.inf
+        value[owner[barred_edge & (b.parent >= 0)]] = -np.inf
+    else:
+        value = best_labelling(scores)[1]
     if (value == -np.inf).any():
         raise InvalidInputError(
             f"game {int(value.argmin())}: every labelling is forbidden by scores of -inf; allow at "
             "least one."
+        )
+
+
+def _check_size(values: np.ndarray, field: str) -> None:
+    size = np.abs(values[values > -np.inf]).max(initial=0.0)
+    if size > LARGEST:
+        raise InvalidInputError(
+            f"{field} holds numbers as large as {size:.3g}, whose sums and squares may overflow; "
+            f"at most {LARGEST:g} is accepted. Divide scores and costs by a common factor: the "
+            "value of the game is then divided by it too."
         )
 
 

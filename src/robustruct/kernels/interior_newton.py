@@ -64,6 +64,11 @@ from robustruct.kernels.interior_state import (
     X,
 )
 
+# Mass of a label below which it need not be met to a relative precision. Labels far behind the best
+# have masses of 1e-10 and less, which no Newton system in floating point meets; what they are off
+# by is made up for when the bounds are taken.
+NEGLIGIBLE = 1e-6
+
 
 @helper
 def factorise(n, tree, scalar, vec, mat):
@@ -385,7 +390,7 @@ def edge_direction(j, tree, vec, mat, again):
     """Δr of node j, Δx and Δz of the edge above it, or with ``again`` what to add to them.
 
     SIDE becomes the residual of Σ_b (x + Δx)(b, a) = (r + Δr)_parent(a); returns its largest entry,
-    relative to r.
+    relative to r, or to NEGLIGIBLE where r is smaller.
     """
     m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
     solve_down(j, m, mp, up, vec, mat)
@@ -412,7 +417,7 @@ def edge_direction(j, tree, vec, mat, again):
         for a in range(mp):
             residual = vec[up, R, a] + vec[up, DR, a] - vec[j, V2, a]
             vec[j, SIDE, a] = residual
-            worst = max(worst, abs(residual) / vec[up, R, a])
+            worst = max(worst, abs(residual) / max(vec[up, R, a], NEGLIGIBLE))
     return worst
 
 

@@ -115,7 +115,7 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
     loosening, share = middle, 0.0
     if warm:
         reach, loosening, share = KNOWN, 0.0, 1.0
-    n_iter, rough, last = 0, warm, False
+    n_iter, rough, near, last = 0, warm, False, False
     while True:
         pairs = labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch)
         if pairs == 0:
@@ -148,18 +148,22 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
             break
         known = found
         mix_predictor(lo, n, 1.0, tree, answers, scalar, vec, found[0])
+        # What a missing label moves stays within some thirty nodes.
+        wrong = (upper - lower) / (unit * min(n, 30))
         if goal > 0.0 or earlier:
             reach = KNOWN
+        elif idle > PATIENCE and not near:
+            # Labels far behind spoil the condition of a step: begin with those near the best.
+            reach, near = min(reach, KNOWN + 2.0 * wrong), True
         elif reach < 2.0 * total:
             # Beyond twice the weights no predictor can make up for what a label lacks.
-            reach = 2.0 * total if idle > PATIENCE else 1.5 * reach
+            reach = 2.0 * total if idle > PATIENCE and not many else 1.5 * reach
         else:
             # A start too close to the border may end early: a last one far from it.
             last = True
             if upper - lower <= 1e-5 * unit * n:
                 break
-        # What a missing label moves stays within some thirty nodes.
-        loosening = min(middle, WARMTH * (upper - lower) / (unit * min(n, 30)))
+        loosening = min(middle, WARMTH * wrong)
         share = 1.0 - loosening / middle
         if last:
             loosening, share = 1.0, 0.0

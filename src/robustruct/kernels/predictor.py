@@ -42,21 +42,23 @@ def least(v):
 def project_simplex(v, out):
     """Euclidean projection of v onto the simplex, by Newton on the threshold from below.
 
-    out may be v.
+    out may be v. What counts is how far entries are below the largest, which is found to the last
+    digit; a threshold beside entries of 1e19 would not be, and all mass be lost.
     """
-    threshold = largest(v) - 1.0
+    top = largest(v)
+    threshold = -1.0
     for _ in range(len(v) + 1):
         excess = -1.0
         above = 0
         for a in range(len(v)):
-            if v[a] > threshold:
-                excess += v[a] - threshold
+            if v[a] - top > threshold:
+                excess += v[a] - top - threshold
                 above += 1
         if excess <= 1e-15 * above:
             break
         threshold += excess / above
     for a in range(len(v)):
-        out[a] = v[a] - threshold if v[a] > threshold else 0.0
+        out[a] = v[a] - top - threshold if v[a] - top > threshold else 0.0
 
 
 @helper

@@ -21,6 +21,9 @@ from robustruct.kernels.forests import edges_of_sample, find_root
 from robustruct.kernels.predictor import project_simplex
 from robustruct.kernels.transport import transport
 
+# Mass that may be missing from edge marginals for them to count as fitted: rounding leaves that.
+PLACED = 1e-12
+
 
 @helper
 def _node_gains(lo, hi, slots, child, parent, unary, cost, weight, p, u, out):
@@ -122,6 +125,19 @@ def _spread(slots, tables, table_of):
 
 
 @helper
+def _largest(slots, tables, table_of):
+    """The largest size of a pairwise score."""
+    largest = 0.0
+    for slot in slots:
+        table = tables[table_of[slot]]
+        for b in range(table.shape[0]):
+            for a in range(table.shape[1]):
+                if largest < abs(table[b, a]) < np.inf:
+                    largest = abs(table[b, a])
+    return largest
+
+
+@helper
 def _step(
     lo, hi, slots, child, parent, unary, tables, table_of, cost, weight, row_sum, column_sum,
     degree, size, p, u, r, q, gain, new_r, new_q, flat, shift,
@@ -184,7 +200,8 @@ def solve_relaxed(
     """Relaxed games of samples first .. last-1, to a gap of allowed[s].
 
     p, r (N, k), q (slots, k, k) and u (slots, 2, k), in: where to start, out: the best found, q
-    fitted to r. lower, upper (S,): bounds on the relaxed game, out.
+    fitted to r. lower, upper (S,): bounds on the relaxed game, out; lower is -inf where forbidden
+    pairs kept edges from being fitted, and r and q are then those of the last step.
     """
     n, k = unary.shape
     row_sum = np.abs(cost - cost.min()).sum(axis=1).max()
@@ -206,7 +223,11 @@ def solve_relaxed(
         slots = every[: edges_of_sample(s, offsets, chord_offsets, parent, every)]
         _degrees(lo, hi, slots, child, parent, degree)
         size = _spread(slots, tables, table_of) + 1e-3 * weight[lo:hi].max() * np.ptp(cost) + 1e-12
+        largest = _largest(slots, tables, table_of)
         lower[s], upper[s] = -np.inf, np.inf
+        best_p[lo:hi] = p[lo:hi]
+        for slot in slots:
+            best_u[slot] = u[slot]
         n_iter[s] = 0
         since, last_gap = 0, np.inf
         start_r[lo:hi] = r[lo:hi]
@@ -239,9 +260,13 @@ def solve_relaxed(
                             best_u[slot] = mean_u[slot]
                     missing = fit_edges(slots, child, parent, tables, table_of, mean_r, fitted)
                     value = -np.inf
-                    if missing <= 1e-9:
-                        value = relaxed_lower(
-                            lo, hi, slots, unary, tables, table_of, cost, weight, mean_r, fitted
+                    if missing <= PLACED:
+                        # Wherever the mass that rounding left over went, it could cost no more.
+                        value = (
+                            relaxed_lower(
+                                lo, hi, slots, unary, tables, table_of, cost, weight, mean_r, fitted
+                            )
+                            - missing * largest
                         )
                     if value > lower[s]:
                         lower[s] = value
@@ -296,10 +321,10 @@ def solve_relaxed(
                     for x in range(2):
                         sum_u[slot, x, b] += u[slot, x, b]
         p[lo:hi] = best_p[lo:hi]
-        r[lo:hi] = best_r[lo:hi]
         for slot in slots:
             u[slot] = best_u[slot]
         if lower[s] > -np.inf:
+            r[lo:hi] = best_r[lo:hi]
             fit_edges(slots, child, parent, tables, table_of, r, q)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
+from robustruct.models.parameters import optimizer_name
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
@@ -67,9 +68,11 @@ class AGM(StructuredModel):
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
-    optimizer : "auto", "pairwise" or "subgradient"
+    optimizer : "auto", "pairwise", "subgradient" or Subgradient
         "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
-        "subgradient" is the stochastic method of the paper, with exact games.
+        "subgradient" is the stochastic method of the paper. A
+        `robustruct.training.subgradient.Subgradient` has its options: which solver plays the games,
+        such as the paper's "dual_decomposition", AdaGrad or SGD, samples per step.
     tol : float
         Relative duality gap at which training stops.
     max_iter : int
@@ -171,7 +174,7 @@ class AGM(StructuredModel):
     def _minimise(
         self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
     ) -> None:
-        if self.optimizer != "subgradient":
+        if optimizer_name(self.optimizer) != "subgradient":
             train_pairwise(self, sites, progress, start, seed)
             return
         if not isinstance(sites, Site):
@@ -186,4 +189,5 @@ class AGM(StructuredModel):
             )
         from robustruct.training.subgradient import fit_subgradient
 
-        fit_subgradient(sites.first.problem, progress, self.max_iter, seed, start)
+        options = None if isinstance(self.optimizer, str) else self.optimizer
+        fit_subgradient(sites.first.problem, progress, self.max_iter, seed, start, options)

@@ -45,7 +45,7 @@ class StructuredModel(Prediction, Inspection):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: str = "auto",
+        optimizer: Any = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: str = "map",
@@ -292,8 +292,8 @@ class StructuredModel(Prediction, Inspection):
         The file is in the safetensors format, with a version and a checksum; it holds no code. An
         existing file is replaced only once the new one is complete.
 
-        An ``engine`` and a ``random_state`` other than an integer are not kept, and a loss of your
-        own is kept as its cost matrix.
+        An ``engine`` and a ``random_state`` other than an integer are not kept, a loss of your own
+        is kept as its cost matrix, and an optimizer with options as its name.
         """
         from robustruct.models.storage import save
 

@@ -83,6 +83,13 @@ def _drawn_seed(random_state: Any) -> int:
     return int(random_state.randint(2**31))
 
 
+def _described(model: StructuredModel) -> str:
+    """The optimizer, with its options where it has any."""
+    if not isinstance(model.optimizer, str):
+        return repr(model.optimizer)
+    return model._optimizers[1] if model.optimizer == "auto" else model.optimizer
+
+
 def _identity(
     model: StructuredModel, sites: Sites, stopper: EarlyStopping | None
 ) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _identity(
     is_fixed = isinstance(model.random_state, Integral)
     found = {
         "the model": type(model).__name__,
-        "optimizer": model._optimizers[1] if model.optimizer == "auto" else model.optimizer,
+        "optimizer": _described(model),
         "random_state": int(model.random_state) if is_fixed else None,
         "alpha": outline.alpha,
         "the number of samples": outline.n_samples,

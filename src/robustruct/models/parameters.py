@@ -35,7 +35,7 @@ def check_parameters(model: StructuredModel) -> None:
     _check_count(name, "max_iter", model.max_iter, "the largest number of passes over the data")
     _check_count(name, "patience", model.patience, "the number of evaluations without improvement")
     _check_choice(name, "decision", model.decision, model._decisions)
-    _check_choice(name, "optimizer", model.optimizer, model._optimizers)
+    _check_choice(name, "optimizer", optimizer_name(model.optimizer), model._optimizers)
     _check_choice(name, "inference", model.inference, model._inferences)
     if model.checkpoint is not None and not isinstance(model.checkpoint, str | os.PathLike):
         raise InvalidInputError(
@@ -55,6 +55,11 @@ def check_parameters(model: StructuredModel) -> None:
             f"{name}: n_jobs={model.n_jobs!r}; give a number of threads, -1 for all cores, or None "
             "for one."
         )
+
+
+def optimizer_name(optimizer: Any) -> Any:
+    """The name of an optimizer, which is given by it or as an object that has options."""
+    return optimizer if isinstance(optimizer, str) else getattr(optimizer, "name", optimizer)
 
 
 def _check_count(name: str, parameter: str, value: Any, meaning: str) -> None:

@@ -31,6 +31,7 @@ from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_l
 from robustruct.models.agm import AGM
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
+from robustruct.models.parameters import optimizer_name
 from robustruct.models.ssvm import SSVM
 from robustruct.training.fit import Record
 
@@ -132,6 +133,7 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
     parameters = model.get_params(deep=False)
     for name in OF_ONE_FIT:
         del parameters[name]
+    parameters["optimizer"] = optimizer_name(parameters["optimizer"])
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
     loss = parameters["loss"]

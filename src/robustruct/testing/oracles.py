@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 
@@ -61,6 +62,48 @@ def full_game_value(
     y = y[possible[np.arange(n_nodes), y].all(axis=1)]
     losses = sum(weight[i] * cost[np.ix_(y[:, i], y_check[:, i])] for i in range(n_nodes))
     return matrix_game(losses + scores)[0]
+
+
+def local_polytope_value(
+    unary: Any, edges: Any, pairwise: Any, cost: Any, node_weight: Any = None
+) -> float:
+    """max Σ w_i v_i + <ψ, (r, q)> with q's margins equal to r, constraint by constraint.
+
+    On a forest this is the value of the game, else that of its relaxation.
+    """
+    unary, pairwise, cost = (np.asarray(values, float) for values in (unary, pairwise, cost))
+    (n, k), m = unary.shape, len(edges)
+    weight = np.ones(n) if node_weight is None else np.asarray(node_weight, float)
+    r = np.arange(n * k).reshape(n, k)
+    q = n * k + np.arange(m * k * k).reshape(m, k, k)
+    v = n * k + m * k * k + np.arange(n)
+    equal, least = sp.lil_array((n + 2 * m * k, v[-1] + 1)), sp.lil_array((n * k, v[-1] + 1))
+    target = np.append(np.ones(n), np.zeros(2 * m * k))
+    for i in range(n):
+        equal[i, r[i]] = 1.0
+        for a in range(k):
+            least[i * k + a, v[i]] = 1.0
+            least[i * k + a, r[i]] = -cost[a]
+    for e, (i, j) in enumerate(edges):
+        for a in range(k):
+            row = n + 2 * (e * k + a)
+            equal[row, q[e, a]], equal[row, r[i, a]] = 1.0, -1.0
+            equal[row + 1, q[e, :, a]], equal[row + 1, r[j, a]] = 1.0, -1.0
+    gain = np.concatenate([unary.ravel(), pairwise.ravel(), weight])
+    never = gain == -np.inf
+    found = linprog(
+        -np.where(never, 0.0, gain),
+        A_ub=least.tocsr(),
+        b_ub=np.zeros(n * k),
+        A_eq=equal.tocsr(),
+        b_eq=target,
+        bounds=[(0, 0 if barred else None) for barred in never[: v[0]]] + [(None, None)] * n,
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if found.status != 0 or found.fun is None:
+        raise RuntimeError(f"the linear program of the oracle failed: {found.message}")
+    return float(-found.fun)
 
 
 def matrix_game(payoff: Any) -> tuple[float, np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from robustruct.game.certified import certified
 from robustruct.training.problem import Outline, Problem
 
 
@@ -136,6 +137,7 @@ class Progress:
 
         θ is copied, unless we ``may_keep`` it because the caller will not change it any more.
         """
+        lower, upper = self._certified(theta, primal, dual)
         if primal < self.primal:
             if may_keep:
                 self.theta = theta
@@ -143,14 +145,22 @@ class Progress:
                 if np.isinf(self.primal):  # what is there may be an earlier model's
                     self.theta = np.empty_like(theta)
                 self.theta[:] = theta
-            self.primal = primal
-        self.dual = max(self.dual, dual)
+        self.dual, self.primal = lower, upper
         elapsed = time.perf_counter() - self.started
         record = Record(n_iter, elapsed, primal, dual, self.gap)
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
         return self.finished
+
+    def _certified(self, theta: np.ndarray, primal: float, dual: float) -> tuple[float, float]:
+        """The best (dual, primal) so far, refused if they cannot both hold; see `certified`."""
+        problem = self.problem
+        outline = problem if isinstance(problem, Outline) else problem.outline
+        rounding = outline.rounding(theta, primal, dual)
+        best = np.maximum(self.dual, dual), np.minimum(self.primal, primal)  # NaN stays NaN
+        lower, upper = certified(*best, rounding, "the objective")
+        return float(lower), float(upper)
 
     def state(self) -> dict[str, np.ndarray]:
         """What was found so far; `restore` takes it back."""

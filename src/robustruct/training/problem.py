@@ -24,6 +24,7 @@ import numpy as np
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.features import Design, FeatureMatrix, n_weights, scores
 from robustruct.formats.container import checksum
+from robustruct.game.certified import rounding_of
 from robustruct.game.game import Game, upper_bounds
 from robustruct.inference import score_of
 from robustruct.parallel import over_samples, stretches
@@ -40,6 +41,21 @@ class Outline:
     n_nodes: int
     untrained: float
     """See `Problem.untrained`."""
+    cost_size: float
+    """See `Problem.cost_size`."""
+    score_size: float
+    """See `Problem.score_size`."""
+
+    def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
+        """How far the bounds of a certificate can be off through rounding alone.
+
+        No number is the sum of more terms than there are nodes and weights, and together these
+        terms are no larger than what the costs, the scores and the penalty come to.
+        """
+        largest = float(np.abs(theta).max(initial=0.0))
+        sizes = self.cost_size + 2.0 * self.score_size * largest + abs(primal) + abs(dual)
+        rounding: float = rounding_of(self.n_nodes + self.n_weights, sizes)
+        return rounding
 
     @classmethod
     def of_all(cls, parts: Sequence[Outline]) -> Outline:
@@ -50,6 +66,8 @@ class Outline:
             sum(part.n_samples for part in parts),
             sum(part.n_nodes for part in parts),
             sum(part.untrained for part in parts),
+            sum(part.cost_size for part in parts),
+            sum(part.score_size for part in parts),
         )
 
 
@@ -63,6 +81,18 @@ def arrays_of(name: str, matrix: FeatureMatrix) -> dict[str, np.ndarray]:
         f"{name}.data": matrix.data,
         f"{name}.shape": np.array(matrix.shape),
     }
+
+
+def absolute_sums(matrix: FeatureMatrix) -> np.ndarray:
+    """(rows,) the features of each row in absolute value, added up."""
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.norm(matrix, 1, axis=1)
+    sums = np.empty(matrix.shape[0])
+    for first in range(0, len(sums), 2**16):  # entries may fill most of the memory
+        ends = matrix.indptr[first : first + 2**16 + 1]
+        total = np.concatenate([[0.0], np.cumsum(np.abs(matrix.data[ends[0] : ends[-1]]))])
+        sums[first : first + 2**16] = np.diff(total[ends - ends[0]])
+    return sums
 
 
 def fingerprint_of(digests: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
@@ -110,7 +140,10 @@ class Problem:
     def outline(self) -> Outline:
         """The problem without its samples."""
         batch = self.design.batch
-        return Outline(self.alpha, self.n_weights, batch.n_samples, batch.n_nodes, self.untrained)
+        return Outline(
+            self.alpha, self.n_weights, batch.n_samples, batch.n_nodes, self.untrained,
+            self.cost_size, self.score_size,
+        )  # fmt: skip
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""
@@ -178,6 +211,20 @@ class Problem:
         if not self.truth_is_predictor:
             worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
         return float((self.node_share * self.node_weight) @ worst)
+
+    @property
+    def cost_size(self) -> float:
+        """The largest cost of every node, added up by shares: no expected cost is larger."""
+        return float(self.node_share @ self.node_weight * np.abs(self.cost).max())
+
+    @cached_property
+    def score_size(self) -> float:
+        """What scores add up to, by shares, if all weights are 1: features in absolute value."""
+        design, inner = self.design, np.flatnonzero(self.design.batch.parent >= 0)
+        nodes = float(self.node_share @ absolute_sums(design.nodes))
+        of_row = absolute_sums(design.edges)
+        of_slot = of_row[design.table_row[design.table_of[inner]]]
+        return nodes + float(self.node_share[design.batch.child[inner]] @ of_slot)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""
