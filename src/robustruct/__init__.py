@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robustruct._lazy import names_from
 from robustruct._version import __version__
 
+TYPE_CHECKING = False  # typing itself would be most of what is loaded here
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph

@@ -172,6 +172,7 @@ def test_ten_million_weights_save_and_load_in_two_seconds(tmp_path):
     )
     model.classes_ = np.array([f"label-{i:02d}" for i in range(22)])
     model.coef_ = np.random.default_rng(0).normal(size=(450_001 + 22) * 22)
+    model.cost_ = 1.0 - np.eye(22)
     start = time.perf_counter()
     model.save(tmp_path / "model")
     saved = time.perf_counter()

@@ -95,6 +95,7 @@ def compare_cli(
     Example: robustruct compare train.conll --test test.conll --cost "B-NP>O=5"
     """
     try:
+        errors.ready()
         result = compare(
             data,
             test=test,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,6 +33,15 @@ def exit_code(error: RobustructError) -> int:
         return FAILED
     bad_input = isinstance(error, BadInputError | FileFormatError | MissingDataError)
     return BAD_INPUT if bad_input else USAGE
+
+
+def ready() -> None:
+    """Load what takes long; from then on an interrupt is an exception that can be answered."""
+    import robustruct.models  # noqa: F401 (brings the compiler with it)
+
+    ours = threading.current_thread() is threading.main_thread()
+    if ours and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

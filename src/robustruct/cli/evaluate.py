@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     CostOption,
@@ -48,6 +49,7 @@ def evaluate_cli(
     BIOES, and the matrices of confusion and costs, whose rows are true and columns predicted
     labels.
     """
+    errors.ready()
     result = evaluate(
         str(model),
         data,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robustruct.cli import errors
 from robustruct.cli.errors import BadInputError
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
@@ -47,6 +48,7 @@ def inspect_cli(
 
     Example: robustruct inspect chunks.model --why test.conll --sample 3 --token 7
     """
+    errors.ready()
     estimator = load_model(str(model))
     if why is not None:
         text, explanation = explain(estimator, why, sample, node, against, encoding)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 
+from robustruct.formats.output import is_special
+
 
 def check_writable(path: str) -> None:
     """Refuse a file that could not be written, before hours of training."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise OSError(f"cannot write {path}: it is a folder.")
+    if is_special(path):  # written to as it is, wherever it stands
+        if not os.access(path, os.W_OK):
+            raise OSError(f"cannot write {path}: it does not allow it.")
+        return
     if not os.path.isdir(folder):
         raise OSError(f"cannot write {path}: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     EncodingOption,
@@ -46,6 +47,7 @@ def predict_cli(
 
     Large files are no problem: a few hundred samples are in memory at once.
     """
+    errors.ready()
     predict(
         str(model),
         data,
@@ -62,7 +64,8 @@ def predict_cli(
 def _room_for_progress(output: str | None) -> bool:
     """Progress must not mix with labels on a terminal, nor fill the log of a pipe."""
     to_file = output not in (None, "-")
-    return to_file or (sys.stderr.isatty() and not sys.stdout.isatty())
+    elsewhere = sys.stdout is None or not sys.stdout.isatty()
+    return to_file or (sys.stderr.isatty() and elsewhere)
 
 
 def predict(

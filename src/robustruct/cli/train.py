@@ -170,6 +170,7 @@ def train_cli(
     )
     alphas = _alphas(alpha or ())
     scale.check(data or (), alphas)
+    errors.ready()
     result = train(
         data[0] if data else None,
         str(output),

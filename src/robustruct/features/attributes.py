@@ -181,6 +181,10 @@ def _entries_of_anything(
                     values.append(value)
             except InvalidInputError as error:
                 raise InvalidInputError(f"{where(b, i)}: {error}") from None
+            except RecursionError:
+                raise InvalidInputError(
+                    f"{where(b, i)}: dicts or lists are nested too deeply; name attributes flatly."
+                ) from None
             lengths.append(len(columns) - before)
     return (
         _indptr(lengths, len(lengths)),

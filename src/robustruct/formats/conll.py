@@ -6,18 +6,19 @@ A line with a prediction has the predicted label as one more column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.templates import Template, default_template
-from robustruct.formats.text import Lines
+from robustruct.formats.text import Lines, shown
 from robustruct.graphs import Graph
 
 BLANKS, TAB = "blanks", "tab"
 HEAD = 200  # lines looked at to find out the columns
+MOST_COLUMNS = 256  # that become features unasked; more are a whole text in one line
 
 
 @dataclass(eq=False, slots=True)
@@ -131,8 +132,8 @@ class ConllFormat(Format):
         n_columns = len(_fields(first, separator))
         if n_columns < 2:
             raise lines.error(
-                f"there is one column ({first!r}), but a token needs at least a word and a label, "
-                "separated by blanks or a tab.",
+                f"there is one column ({shown(first)}), but a token needs at least a word and a "
+                "label, separated by blanks or a tab.",
                 number,
             )
         label = _resolved(label_column, n_columns, "label column", lines.name)
@@ -146,14 +147,16 @@ class ConllFormat(Format):
             raise FileFormatError(
                 lines.name, None, f"column {label} cannot hold both labels and weights."
             )
-        if columns is None:
-            read = [c for c in range(n_columns) if c not in special]
-        else:
-            read = [_resolved(c, n_columns, "column", lines.name) for c in columns]
         if template is None:
-            if not read:
+            if columns is None:
+                others = [c for c in range(n_columns) if c not in special]
+                if len(others) > MOST_COLUMNS:
+                    raise lines.error(_too_many(n_columns), number)
+            else:
+                others = [_resolved(c, n_columns, "column", lines.name) for c in columns]
+            if not others:
                 raise FileFormatError(lines.name, None, "no column is left to make features of.")
-            template = default_template(read)
+            template = default_template(others)
         made = cls(n_columns, label, template, weight, separator, comment)
         made._check_template(lines.name)
         return made
@@ -196,7 +199,8 @@ class ConllFormat(Format):
             weight = _as_weight(value)
             if weight is None:
                 raise lines.error(
-                    f"the weight {value!r} in column {self.weight_column} is not a number >= 0.",
+                    f"the weight {shown(value)} in column {self.weight_column} is not a number "
+                    ">= 0.",
                     number,
                 )
             weights.append(weight)
@@ -214,7 +218,7 @@ class ConllFormat(Format):
 
     def captions(self, sample: Sample) -> list[str]:
         special = (self.label_column, self.weight_column)
-        word = next(column for column in range(self.n_columns) if column not in special)
+        word = next((column for column in range(self.n_columns) if column not in special), 0)
         return [row[word] for row in sample.content]
 
     # ------------------------------------------------------------------------------------- writing
@@ -249,12 +253,47 @@ class ConllFormat(Format):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ConllFormat:
         fields = {key: value for key, value in state.items() if key != "format"}
+        _check_fields(fields)
         template = Template.parse(fields.pop("template"), "the model's template")
-        return cls(template=template, **fields)
+        made = cls(template=template, **fields)
+        made._check_template("the model's template")
+        return made
+
+
+_FIELDS: dict[str, Callable[[Any, int], bool]] = {
+    "n_columns": lambda value, n: n >= 2,
+    "label_column": lambda value, n: type(value) is int and 0 <= value < n,
+    "weight_column": lambda value, n: value is None or (type(value) is int and 0 <= value < n),
+    "separator": lambda value, n: value in (BLANKS, TAB),
+    "comment": lambda value, n: value is None or isinstance(value, str),
+    "template": lambda value, n: isinstance(value, str),
+}
+"""What each field of a stored format may be, given the number of columns."""
+
+
+def _check_fields(fields: dict[str, Any]) -> None:
+    n = fields.get("n_columns")
+    for name, fits in _FIELDS.items():
+        if type(n) is not int or name not in fields or not fits(fields[name], n):
+            raise InvalidInputError(f"the model does not say how to read columns: {name} is wrong.")
+    unknown = sorted(set(fields) - set(_FIELDS))
+    if unknown:
+        raise InvalidInputError(
+            f"the model reads columns in a way not known here ({shown(unknown[0])}); upgrade "
+            "robustruct."
+        )
 
 
 def _counted(n: int) -> str:
     return "1 column" if n == 1 else f"{n} columns"
+
+
+def _too_many(n: int) -> str:
+    return (
+        f"there are {n} columns, but unasked at most {MOST_COLUMNS} become features. A token "
+        "stands on a line of its own; if these are its columns, choose some (--columns 0,1,...) or "
+        "give a template."
+    )
 
 
 def _is_comment(line: str, mark: str | None) -> bool:

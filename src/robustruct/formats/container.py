@@ -13,22 +13,21 @@ Nothing in a file is ever executed. What a description means is up to those who 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save, save_file
 
 from robustruct._version import __version__
 from robustruct.errors import InvalidInputError
+from robustruct.formats.output import checked_path, is_special, opened_special, replaced
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, np.ndarray]
@@ -48,7 +47,10 @@ class Kind:
 def write_container(
     path: Path, kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    """Write the file beside ``path`` first and put it in its place when it is complete."""
+    """Write the file beside ``path`` first and put it in its place when it is complete.
+
+    A device or a pipe is written to.
+    """
     text = json.dumps(description, ensure_ascii=True, allow_nan=False)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header = {
@@ -58,23 +60,22 @@ def write_container(
         "description": text,
         "sha256": checksum(text, arrays),
     }
-    target = os.path.realpath(path)  # a link stays a link
-    unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
+    if is_special(path):
+        with opened_special(path) as file:
+            file.write(save(arrays, header))
+        return
     try:
-        save_file(arrays, unfinished, header)
-        _flush(unfinished)
-        os.replace(unfinished, target)
-        _flush_folder(os.path.dirname(target))
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)
-        if isinstance(error, SafetensorError):
-            raise OSError(f"cannot write {os.fspath(path)!r}: {error}") from error
-        raise
+        with replaced(path) as unfinished:
+            save_file(arrays, unfinished, header)
+            _flush(unfinished)
+    except (SafetensorError, FileNotFoundError) as error:
+        raise OSError(f"cannot write {os.fspath(path)!r}: {error}") from error
+    _flush_folder(os.path.dirname(os.path.realpath(path)))
 
 
 def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]:
     """(description, arrays, version of robustruct that wrote them)."""
+    path = checked_path(path)
     with open(path, "rb"):  # the operating system's own errors: absent, a folder, not allowed
         pass
     try:
@@ -84,18 +85,28 @@ def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise _refusal(path, f"it is damaged, or no safetensors file ({error})") from None
+    except (TypeError, AttributeError, KeyError) as error:  # numbers that numpy lacks
+        raise _refusal(path, f"it holds arrays of a type not known here ({error})") from None
     text = header.get("description", "")
     if checksum(text, arrays) != header.get("sha256"):
         raise _refusal(path, "its checksum does not match: the file is damaged or was changed")
-    return json.loads(text), arrays, header.get("written_by", "an unknown version")
+    try:
+        description = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _refusal(path, f"its description is not JSON ({error})") from None
+    if not isinstance(description, dict):
+        raise _refusal(path, "its description is no object")
+    return description, arrays, header.get("written_by", "an unknown version")
 
 
 def _check_header(path: Path, kind: Kind, header: Mapping[str, str]) -> None:
     if header.get("format") != kind.format:
         raise _refusal(path, f"it is a safetensors file, but not one that {kind.writer} wrote")
     version = header.get("format_version", "")
-    if not version.isdigit():
-        raise _refusal(path, f"its format version {version!r} is no number: the file is damaged")
+    if not (version.isascii() and version.isdecimal() and len(version) < 10):
+        raise _refusal(
+            path, f"its format version {version!r:.80} is no number: the file is damaged"
+        )
     if int(version) > kind.version:
         raise _refusal(
             path,
@@ -149,6 +160,11 @@ def packed_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def unpacked_strings(data: np.ndarray, offsets: np.ndarray) -> list[str]:
     """The strings that ``packed_strings`` packed."""
+    if data.dtype != np.uint8 or offsets.dtype != np.int64 or data.ndim != 1 or offsets.ndim != 1:
+        raise InvalidInputError("names are not packed as bytes and where each begins.")
+    whole = len(offsets) and offsets[0] == 0 and offsets[-1] == len(data)
+    if not whole or (np.diff(offsets) < 0).any():
+        raise InvalidInputError("the places where names begin are not in order.")
     blob, cuts = data.tobytes(), offsets.tolist()
     if blob.isascii():  # one letter a byte: much faster
         text = blob.decode()

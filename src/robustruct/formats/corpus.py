@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +15,7 @@ from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines, Path
 from robustruct.losses import as_labels
 
+LARGEST = 2**63  # of labels that become numbers
 CHUNK = 4000  # samples whose features are made at once
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ def as_numbers(labels: list[Any]) -> list[Any]:
             number = {label: kind(label) for label in set(labels)}
         except ValueError:
             continue
-        exact = (str(number[label]) == label for label in number)
-        if all(exact) and all(map(math.isfinite, number.values())):
+        fits = all(abs(value) < LARGEST for value in number.values())  # nor nan
+        if fits and all(str(value) == label for label, value in number.items()):
             return [number[label] for label in labels]
     return labels

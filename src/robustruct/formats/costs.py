@@ -16,12 +16,13 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from robustruct.errors import FileFormatError, InvalidInputError
-from robustruct.formats.text import Lines, Path
+from robustruct.formats.text import Lines, Path, shown
 from robustruct.losses import CostMatrix, as_labels
 
 ANY = "*"
@@ -32,35 +33,20 @@ _CORNERS = {"": False, "true": False, TRUE_FIRST: False, "predicted": True, "pre
 def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
     """The costs in a CSV file, its values separated by commas, semicolons or tabs."""
     with Lines(path, encoding) as lines:
-        head = lines.head(1)
-        if not head:
+        head = next((line for line in lines if line.strip()), None)
+        if head is None:
             raise FileFormatError(lines.name, None, "the file is empty: it has no costs.")
-        mark = max(",;\t", key=head[0].count)
-        table = csv.reader(lines, delimiter=mark, skipinitialspace=True)
-        corner, *columns = (cell.strip() for cell in next(table))
-        transposed = _CORNERS.get(corner.lower().replace("/", "\\").replace(" ", ""))
-        if transposed is None:
-            raise lines.error(
-                f"the first cell is {corner!r}; leave it empty, or write {TRUE_FIRST} (rows are "
-                "true labels) or predicted\\true (rows are predicted labels)."
-            )
-        rows: dict[str, list[float]] = {}
-        for cells in table:
-            label, *values = (cell.strip() for cell in cells) if cells else ("",)
-            if not label and not any(values):
-                continue
-            if label in rows:
-                raise lines.error(f"the label {label!r} has two rows.")
-            if len(values) != len(columns):
-                raise lines.error(
-                    f"{len(values)} costs for {len(columns)} labels; each row names a label and "
-                    "gives a cost for every column."
-                )
-            rows[label] = [_cost(value, lines) for value in values]
+        mark = max(",;\t", key=head.count)
+        table = csv.reader(chain([head], lines), delimiter=mark, skipinitialspace=True)
+        try:
+            transposed, columns = _header(next(table), lines)
+            rows = _rows(table, columns, lines)
+        except csv.Error as error:
+            raise lines.error(f"this is not CSV ({error}); write a row of costs a line.") from None
     for given, other, what in ((columns, rows, "row"), (rows, columns, "column")):
         for label in given:
             if label not in other:
-                raise FileFormatError(lines.name, None, f"the label {label!r} has no {what}.")
+                raise FileFormatError(lines.name, None, f"the label {shown(label)} has no {what}.")
     if len(set(columns)) < len(columns):
         raise FileFormatError(lines.name, 1, "a label is named twice.")
     matrix = np.array([rows[label] for label in columns])
@@ -68,6 +54,38 @@ def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
         return CostMatrix(matrix if transposed else matrix.T, columns)
     except InvalidInputError as error:
         raise FileFormatError(lines.name, None, str(error)) from None
+
+
+def _header(cells: list[str], lines: Lines) -> tuple[bool, list[str]]:
+    """(whether rows are predicted labels, the labels of the columns)."""
+    corner, *columns = (cell.strip() for cell in cells)
+    transposed = _CORNERS.get(corner.lower().replace("/", "\\").replace(" ", ""))
+    if transposed is None:
+        raise lines.error(
+            f"the first cell is {shown(corner)}; leave it empty, or write {TRUE_FIRST} (rows are "
+            "true labels) or predicted\\true (rows are predicted labels)."
+        )
+    if not columns:
+        raise lines.error("no label is named; the first row names a label for every column.")
+    return transposed, columns
+
+
+def _rows(table: Iterable[list[str]], columns: list[str], lines: Lines) -> dict[str, list[float]]:
+    """The costs in the row of each label."""
+    rows: dict[str, list[float]] = {}
+    for cells in table:
+        label, *values = (cell.strip() for cell in cells) if cells else ("",)
+        if not label and not any(values):
+            continue
+        if label in rows:
+            raise lines.error(f"the label {shown(label)} has two rows.")
+        if len(values) != len(columns):
+            raise lines.error(
+                f"{len(values)} costs for {len(columns)} labels; each row names a label and "
+                "gives a cost for every column."
+            )
+        rows[label] = [_cost(value, lines) for value in values]
+    return rows
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ class CostChange:
             value = math.nan
         if not (arrow and true.strip() and predicted.strip() and math.isfinite(value)):
             raise InvalidInputError(
-                f"the cost {text!r} is not understood; write TRUE>PREDICTED=COST, such as "
+                f"the cost {shown(text)} is not understood; write TRUE>PREDICTED=COST, such as "
                 '"B-PER>O=5" (a star stands for every label).'
             )
         return cls(true.strip(), predicted.strip(), value)
@@ -132,7 +150,7 @@ def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix
         raise FileFormatError(
             name,
             None,
-            f"the data have the label {missing[0]!r}, but no cost is given for it.{hint}",
+            f"the data have the label {shown(missing[0])}, but no cost is given for it.{hint}",
         )
     return CostMatrix(table.costs, [known.get(label, label) for label in given])
 
@@ -142,8 +160,9 @@ def _places(label: str, place: dict[str, int], change: CostChange) -> list[int]:
         return list(place.values())
     if label not in place:
         raise InvalidInputError(
-            f"the cost {change.true}>{change.predicted}={change.cost:g} names the label {label!r}, "
-            f"which the data lack; their labels are {_listed(list(place))}."
+            f"the cost {shown(f'{change.true}>{change.predicted}={change.cost:g}')[1:-1]} names "
+            f"the label {shown(label)}, which the data lack; their labels are "
+            f"{_listed(list(place))}."
         )
     return [place[label]]
 
@@ -154,10 +173,10 @@ def _cost(value: str, lines: Lines) -> float:
     except ValueError:
         cost = math.nan
     if not math.isfinite(cost):
-        raise lines.error(f"the cost {value!r} is not a number.")
+        raise lines.error(f"the cost {shown(value)} is not a number.")
     return cost
 
 
 def _listed(labels: list[str]) -> str:
-    shown = ", ".join(labels[:20])
-    return shown if len(labels) <= 20 else f"{shown} and {len(labels) - 20} more"
+    names = ", ".join(label if len(label) <= 40 else f"{label[:36]}..." for label in labels[:20])
+    return names if len(labels) <= 20 else f"{names} and {len(labels) - 20} more"

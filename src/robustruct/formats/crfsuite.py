@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustruct.formats.sample import Answer, Format, Sample
-from robustruct.formats.text import Lines
+from robustruct.formats.text import Lines, shown
 
 WEIGHT = "@weight"
 _ESCAPED = re.compile(r"\\(.)")
@@ -96,7 +96,9 @@ def _attributes(fields: list[str], lines: Lines) -> list[str] | dict[str, float]
 def _attribute(field: str, lines: Lines) -> tuple[str, float]:
     found = _NAME.fullmatch(field)
     if found is None:
-        raise lines.error(f"the attribute {field!r} ends with a backslash; write \\\\ for one.")
+        raise lines.error(
+            f"the attribute {shown(field)} ends with a backslash; write \\\\ for one."
+        )
     name, value = found.groups()
     if not value:
         return _plain(name), 1.0
@@ -104,8 +106,8 @@ def _attribute(field: str, lines: Lines) -> tuple[str, float]:
         return _plain(name), float(value)
     except ValueError:
         raise lines.error(
-            f"the attribute {field!r} has the value {value!r}, which is not a number; write a "
-            "colon that belongs to the name as \\:"
+            f"the attribute {shown(field)} has the value {shown(value)}, which is not a number; "
+            "write a colon that belongs to the name as \\:"
         ) from None
 
 
@@ -116,7 +118,7 @@ def _weight(field: str, lines: Lines) -> float:
     except ValueError:
         weight = -1.0
     if not 0 <= weight < float("inf"):
-        raise lines.error(f"{field!r} does not weigh the sequence: give a number >= 0.")
+        raise lines.error(f"{shown(field)} does not weigh the sequence: give a number >= 0.")
     return weight
 
 

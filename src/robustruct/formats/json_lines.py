@@ -17,7 +17,9 @@ Other fields are kept and ignored. A prediction adds the fields "predicted", "pr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +27,10 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.formats.sample import Answer, Format, Sample
-from robustruct.formats.text import Lines
+from robustruct.formats.text import Lines, shown
 from robustruct.graphs import Graph
+
+LARGEST_LABEL = 2**63  # of whole numbers
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,7 @@ class JsonLinesFormat(Format):
             if not line.strip():
                 continue
             try:
-                found = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise lines.error(
-                    f"this is not JSON ({error.msg} at character {error.pos + 1}); each line holds "
-                    "one complete object."
-                ) from None
-            try:
-                yield _sample(found, lines.number, labelled, line)
+                yield _sample(parsed(line), lines.number, labelled, line)
             except InvalidInputError as error:
                 raise lines.error(str(error)) from None
 
@@ -67,6 +64,21 @@ class JsonLinesFormat(Format):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> JsonLinesFormat:
         return cls()
+
+
+def parsed(line: str) -> Any:
+    """What a line of JSON says, or an error in users' words."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(
+            f"this is not JSON ({error.msg} at character {error.pos + 1}); each line holds one "
+            "complete object."
+        ) from None
+    except RecursionError:
+        raise InvalidInputError("lists or objects are nested too deeply.") from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InvalidInputError(f"a number cannot be read ({error}).") from None
 
 
 def _caption(node: Any) -> str:
@@ -111,15 +123,13 @@ def _sample(found: Any, number: int, labelled: bool, line: str) -> Sample:
     if labelled and labels is None:
         raise InvalidInputError('"labels" is missing; it holds one label per node.')
     if labels is not None:
-        _check_list(labels, n, "labels", (str, int, float), "string or number")
+        _check_list(labels, n, "labels", _is_label, "string or finite number of 64 bits")
     weights = found.get("weights")
     if weights is not None:
-        _check_list(weights, n, "weights", (int, float), "number")
-        if min(weights) < 0:
-            raise InvalidInputError('"weights" holds a negative number; weights are >= 0.')
+        _check_list(weights, n, "weights", _is_weight, "finite number >= 0")
     weight = found.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
-        raise InvalidInputError(f'"weight" is {weight!r}; it is a number >= 0.')
+    if not _is_weight(weight):
+        raise InvalidInputError(f'"weight" is {shown(weight)}; it is a finite number >= 0.')
     return Sample(number, content, labels, float(weight), weights, [line])
 
 
@@ -136,13 +146,36 @@ def _features(rows: Any, field: str) -> Any:
         raise InvalidInputError(f'"{field}" holds lists of something else than numbers or strings.')
     if len({len(row) for row in rows}) > 1:
         raise InvalidInputError(f'"{field}" holds rows of numbers of different lengths.')
-    return np.array(rows, dtype=float)
+    try:
+        return np.array(rows, dtype=float)
+    except OverflowError:
+        raise InvalidInputError(f'"{field}" holds a number too large for a float.') from None
 
 
-def _check_list(values: Any, n: int, field: str, kinds: tuple[type, ...], expected: str) -> None:
+def _check_list(
+    values: Any, n: int, field: str, fits: Callable[[Any], bool], expected: str
+) -> None:
     if not isinstance(values, list) or len(values) != n:
         given = f"{len(values)} items" if isinstance(values, list) else type(values).__name__
         raise InvalidInputError(f'"{field}" has {given}, but there are {n} nodes.')
     for i, value in enumerate(values):
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise InvalidInputError(f'"{field}" holds {value!r} for node {i}, not a {expected}.')
+        if not fits(value):
+            raise InvalidInputError(
+                f'"{field}" holds {shown(value)} for node {i}, not a {expected}.'
+            )
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.endswith("\0")  # numpy drops it, and two labels would be one
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_number(value) and abs(value) < LARGEST_LABEL
+
+
+def _is_weight(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= sys.float_info.max
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -26,9 +26,10 @@ ROWS = 2000  # that are in memory at once
 def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
     """The rows of an open file, each as a line of JSON."""
     parquet = _opened(file, name)
-    present = [field for field in FIELDS if field in parquet.schema_arrow.names]
+    names = _column_names(parquet, name)
+    present = [field for field in FIELDS if field in names]
     if "nodes" not in present:
-        others = ", ".join(map(repr, parquet.schema_arrow.names))
+        others = ", ".join(map(repr, names[:20]))
         raise FileFormatError(
             name,
             None,
@@ -36,10 +37,10 @@ def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
             f"columns ({', '.join(FIELDS)}).",
         )
     for batch in _batches(parquet, name, present):
-        for row in batch.to_pylist(maps_as_pydicts="strict"):
+        for row in _objects(batch, name):
             try:
                 yield json.dumps(_without_nulls(row))
-            except TypeError as error:
+            except (TypeError, RecursionError) as error:
                 raise FileFormatError(
                     name, None, f"its columns hold other values than text and numbers ({error})."
                 ) from None
@@ -90,7 +91,7 @@ def _opened(file: BinaryIO, name: str) -> Any:
         ) from None
     try:
         return ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise FileFormatError(name, None, f"the Parquet file is damaged ({error}).") from None
 
 
@@ -101,11 +102,38 @@ def _batches(parquet: Any, name: str, columns: list[str]) -> Iterator[Any]:
     while True:
         try:
             batch = next(batches, None)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise FileFormatError(name, None, f"the Parquet file is damaged ({error}).") from None
         if batch is None:
             return
         yield batch
+
+
+def _column_names(parquet: Any, name: str) -> list[str]:
+    try:
+        names = parquet.schema_arrow.names
+    except UnicodeDecodeError:
+        raise FileFormatError(name, None, "the name of a column is not UTF-8.") from None
+    for field in FIELDS:
+        if names.count(field) > 1:
+            raise FileFormatError(name, None, f'it has several columns "{field}"; keep one.')
+    return names
+
+
+def _objects(batch: Any, name: str) -> list[dict[str, Any]]:
+    """The rows of a batch as Python knows them."""
+    import pyarrow as pa
+
+    try:
+        return batch.to_pylist(maps_as_pydicts="strict")
+    except UnicodeDecodeError:
+        raise FileFormatError(name, None, "a text in it is not UTF-8.") from None
+    except KeyError as error:
+        raise FileFormatError(name, None, f"a map has a key twice ({error}).") from None
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise FileFormatError(
+            name, None, f"its columns hold values that cannot be read ({error})."
+        ) from None
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:

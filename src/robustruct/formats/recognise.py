@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.conll import HEAD, ConllFormat
 from robustruct.formats.crfsuite import WEIGHT, CrfsuiteFormat
-from robustruct.formats.json_lines import JsonLinesFormat
+from robustruct.formats.json_lines import JsonLinesFormat, parsed
 from robustruct.formats.sample import Format
-from robustruct.formats.text import Lines
+from robustruct.formats.text import Lines, shown
 
 FORMATS: dict[str, type[Format]] = {
     kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat)
@@ -74,8 +73,8 @@ def _is_json(line: str) -> bool:
     if not line.lstrip().startswith("{"):
         return False
     try:
-        return isinstance(json.loads(line), dict)
-    except json.JSONDecodeError:
+        return isinstance(parsed(line), dict)
+    except InvalidInputError:
         return line.lstrip().startswith('{"')  # broken JSON rather than a token
 
 
@@ -101,11 +100,14 @@ def stored(form: Format) -> dict[str, Any]:
 
 def restored(state: dict[str, Any]) -> Format:
     """The format that ``stored`` stored, or an error if it comes from a newer version."""
+    if not isinstance(state, dict):
+        raise InvalidInputError("the model does not say how to read its input; train it anew.")
     fields = dict(state)
     version, name = fields.pop("version", None), fields.get("format")
-    if version != STATE_VERSION or name not in FORMATS:
+    if version != STATE_VERSION or not isinstance(name, str) or name not in FORMATS:
         raise InvalidInputError(
-            f"the model describes its input in version {version} (format {name!r}), but this "
-            f"robustruct knows version {STATE_VERSION} ({', '.join(FORMATS)}); upgrade robustruct."
+            f"the model describes its input in version {shown(version)} (format {shown(name)}), "
+            f"but this robustruct knows version {STATE_VERSION} ({', '.join(FORMATS)}); upgrade "
+            "robustruct."
         )
     return FORMATS[name].from_state(fields)

@@ -20,6 +20,7 @@ from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.json_lines import JsonLinesFormat
+from robustruct.formats.output import checked_path
 from robustruct.formats.recognise import recognised
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines, Path
@@ -223,7 +224,7 @@ def _matching(patterns: Path | Sequence[Path]) -> list[str]:
     """The files meant, sorted by name, each once."""
     if isinstance(patterns, str | os.PathLike):
         patterns = [patterns]
-    listed = [os.fspath(pattern) for pattern in patterns]
+    listed = [checked_path(pattern) for pattern in patterns]
     if not listed:
         raise InvalidInputError("no file is named; give a file, a pattern or a list of them.")
     found: set[str] = set()

@@ -26,12 +26,15 @@ import numpy as np
 
 from robustruct.errors import FileFormatError
 from robustruct.features import CodedAttributes
+from robustruct.formats.text import shown
 
 Rows = Sequence[Sequence[str]]
 """A sentence: the columns of each token."""
 
 _MACRO = re.compile(r"%([a-z]+)\[\s*(-?\d+)\s*,\s*(\d+)\s*(?:,\s*(\d+)\s*)?\]")
 _LIMIT = 2**62
+FARTHEST = 999_999
+"""Largest number of rows, columns or letters that a macro may name."""
 
 
 def _class_of(letter: str) -> str:
@@ -101,7 +104,7 @@ class Template:
                 nodes.append(parsed)
             else:
                 raise FileFormatError(
-                    name, number, f"a line starts with U, B or #, but this one is {line!r}."
+                    name, number, f"a line starts with U, B or #, but this one is {shown(line)}."
                 )
         if not nodes:
             raise FileFormatError(
@@ -155,12 +158,19 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
     macros, text, end = [], [], 0
     for found in _MACRO.finditer(line):
         function, row, column, length = found.groups()
+        if any(
+            len(digits or "") > 7 or abs(int(digits or 0)) > FARTHEST
+            for digits in (row, column, length)
+        ):
+            raise FileFormatError(
+                name, number, f"{shown(found[0])} has a number beyond {FARTHEST}."
+            )
         known = function in _PLAIN if length is None else function in _CUT and int(length) > 0
         if not known:
             raise FileFormatError(
                 name,
                 number,
-                f"{found[0]} is not known; write %x[row,column], %lower[row,column], "
+                f"{shown(found[0])[1:-1]} is not known; write %x[row,column], %lower[row,column], "
                 "%shape[row,column], %prefix[row,column,n] or %suffix[row,column,n].",
             )
         text.append(line[end : found.start()])
@@ -170,7 +180,7 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
     broken = next((piece for piece in text if re.search(r"%[a-z]+\[", piece)), None)
     if broken is not None:
         raise FileFormatError(
-            name, number, f"{broken.strip()!r} is not complete; a macro reads like %x[-1,0]."
+            name, number, f"{shown(broken.strip())} is not complete; a macro reads like %x[-1,0]."
         )
     return TemplateLine(tuple(text), tuple(macros))
 
@@ -194,6 +204,7 @@ class _Tokens:
         ends = np.cumsum(lengths)
         self.sentences = sentences
         self.n = int(lengths.sum())
+        self.longest = int(lengths.max(initial=0))
         self.start = np.repeat(ends - lengths, lengths)
         self.end = np.repeat(ends, lengths)
         self._words: dict[int, tuple[np.ndarray, list[str]]] = {}
@@ -230,14 +241,13 @@ class _Tokens:
         if row == 0 or self.n == 0:
             return here
         target = np.arange(self.n) + row
-        if row < 0:
-            beyond = self.start - target
-            marks = [f"_B-{i + 1}" for i in range(-row)]
-        else:
-            beyond = target - self.end + 1
-            marks = [f"_B+{i + 1}" for i in range(row)]
+        beyond = self.start - target if row < 0 else target - self.end + 1
+        # Marks nearer than this are not needed: no sentence is that long.
+        skipped = max(abs(row) - self.longest, 0)
+        mark = "_B-" if row < 0 else "_B+"
+        marks = [f"{mark}{i}" for i in range(skipped + 1, abs(row) + 1)]
         inside = here.codes[np.clip(target, 0, self.n - 1)]
-        codes = np.where(beyond > 0, n_values + beyond - 1, inside)
+        codes = np.where(beyond > 0, n_values + beyond - skipped - 1, inside)
         return _Values(codes, here.values + marks)
 
 

@@ -12,15 +12,21 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Self, cast
 
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
+from robustruct.formats.output import checked_path
 from robustruct.formats.parquet import MARK, rows_as_json
 
 Path = str | os.PathLike[str]
 
 STANDARD_INPUT = "-"
+LONGEST = 2**28
+"""Bytes of a line; a small compressed file could else fill the memory."""
+AHEAD = 2**24
+"""Characters that `Lines.head` keeps, unless a single line has more."""
 _OTHER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -45,13 +51,16 @@ class Lines:
 
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
         _check_encoding(encoding)
-        self.path = os.fspath(path)
+        self.path = checked_path(path)
         self.encoding = encoding
         self.name = "standard input" if self.path == STANDARD_INPUT else self.path
         self.number = 0
         """Number of the line that was read last, from 1."""
         self._file = _opened(self.path)
-        head = self._file.peek(4)
+        try:
+            head = self._file.peek(4)
+        except OSError as error:
+            raise self._unreadable(error) from None
         self._bytes = self._file
         if head.startswith(b"\x1f\x8b"):  # gzip's own mark; its own lines are slow
             self._bytes = io.BufferedReader(gzip.GzipFile(fileobj=self._file), 2**16)
@@ -74,13 +83,15 @@ class Lines:
             yield line
 
     def head(self, n: int) -> list[str]:
-        """The next n lines (fewer at the end of the file); they stay to be read."""
+        """The next n lines, fewer if they are very long or the last ones; they stay to be read."""
         lines = self._ahead[::-1]
-        while len(lines) < n:
+        size = sum(map(len, lines))
+        while len(lines) < n and size < AHEAD:
             line = next(self._rest, None)
             if line is None:
                 break
             lines.append(line)
+            size += len(line)
         self._ahead = lines[::-1]
         return lines[:n]
 
@@ -116,24 +127,38 @@ class Lines:
     def _decoded(self) -> Iterator[str]:
         number = 0
         try:
-            for raw in self._bytes:
+            for raw in iter(partial(self._bytes.readline, LONGEST + 1), b""):
                 number += 1
                 if number == 1:
                     raw = self._without_mark(raw)
-                if b"\0" in raw:
+                if len(raw) > LONGEST:
+                    raise self.error(
+                        f"the line is longer than {LONGEST:,} bytes; put samples into lines of "
+                        "their own.",
+                        number,
+                    )
+                text = raw.decode(self.encoding)
+                if "\0" in text:
                     raise self.error(
                         "it holds a zero byte, so it is a binary file; give a text file.", number
                     )
-                yield raw.decode(self.encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
+                yield text.rstrip("\r\n")
+        except UnicodeError as error:
+            found = "something in it"
+            if isinstance(error, UnicodeDecodeError):
+                found = f"the byte 0x{error.object[error.start]:02x}"
             raise self.error(
-                f"the byte 0x{byte:02x} is not {self.encoding.upper()}. If the file is in another "
+                f"{found} is not {self.encoding.upper()}. If the file is in another "
                 "encoding, name it (--encoding latin-1) or convert the file to UTF-8.",
                 number,
             ) from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise self.error(f"the gzip file is damaged or cut off ({error}).", number) from None
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> FileFormatError:
+        return FileFormatError(self.name, None, f"it cannot be read: {error.strerror or error}.")
 
     def _without_mark(self, raw: bytes) -> bytes:
         for mark, name in _OTHER_MARKS.items():
@@ -145,9 +170,9 @@ class Lines:
 def _check_encoding(encoding: str) -> None:
     try:
         newline = "\n".encode(encoding)
-    except LookupError:
+    except (LookupError, ValueError, TypeError):
         raise InvalidInputError(
-            f"the encoding {encoding!r} is not known; try utf-8, latin-1 or cp1252."
+            f"the encoding {encoding!r:.80} is not known; try utf-8, latin-1 or cp1252."
         ) from None
     if newline != b"\n":
         raise InvalidInputError(f"files in {encoding!r} cannot be read; convert them to UTF-8.")
@@ -155,10 +180,19 @@ def _check_encoding(encoding: str) -> None:
 
 def _opened(path: str) -> io.BufferedReader:
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise MissingDataError("standard input is closed; name a file to read.")
         return cast(io.BufferedReader, sys.stdin.buffer)
     try:
         return open(path, "rb")
     except FileNotFoundError:
         raise MissingDataError(f"{path}: there is no such file.") from None
-    except OSError as error:
-        raise FileFormatError(path, None, f"it cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(path, None, f"it cannot be read: {reason}.") from None
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value as it appears in messages, cut short if it is long."""
+    text = repr(value[: 2 * most]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else f"{text[: most - 4]}...{text[-1]}"

@@ -1,8 +1,11 @@
 """What of a model goes into a file, and a model back out of it.
 
 Stored are the class, the constructor's parameters (but not where it was trained), the
-feature space and every public attribute that ends in ``_``. JSON holds them, with a tag on what
+feature space and the attributes that fits make (`ATTRIBUTES`). JSON holds them, with a tag on what
 JSON lacks (``{"tuple": [...]}``); arrays stay arrays.
+
+A file may come from anywhere: what is read from it is given to a model only if its name is known
+and its value is what a fit could have made.
 """
 
 from __future__ import annotations
@@ -27,11 +30,12 @@ from robustruct.formats.container import (
     unpacked_strings,
     write_container,
 )
+from robustruct.formats.text import shown
 from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels
 from robustruct.models.agm import AGM
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
-from robustruct.models.parameters import optimizer_name
+from robustruct.models.parameters import check_parameters, optimizer_name
 from robustruct.models.ssvm import SSVM
 from robustruct.training.fit import Record
 
@@ -56,6 +60,7 @@ def save(model: StructuredModel, path: str | os.PathLike[str]) -> None:
         raise InvalidInputError(
             f"this {name} is not fitted, so there is nothing to save; call fit."
         )
+    check_parameters(model)  # load would refuse them
     arrays: Arrays = {}
     description = {
         "model": name,
@@ -64,7 +69,7 @@ def save(model: StructuredModel, path: str | os.PathLike[str]) -> None:
         "attributes": {
             key: _described(value, key, arrays)
             for key, value in vars(model).items()
-            if key.endswith("_") and not key.startswith("_")
+            if key in ATTRIBUTES
         },
     }
     write_container(path, MODEL, description, arrays)
@@ -96,11 +101,18 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
         raise InvalidInputError(
             f"cannot load {os.fspath(path)!r}, written by robustruct {version}: {error}"
         ) from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as e:
         raise InvalidInputError(
             f"cannot load {os.fspath(path)!r}, written by robustruct {version}: it does not "
-            f"describe a model in full ({type(error).__name__}: {error})."
-        ) from error
+            f"describe a model in full ({type(e).__name__}: {str(e)[:200]})."
+        ) from e
 
 
 def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredModel:
@@ -114,16 +126,101 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
             f"{name} has no parameter {', '.join(unknown)} here; upgrade robustruct."
         )
     model = MODELS[name](**parameters)
-    for key, value in description["attributes"].items():
-        setattr(model, key, _restored(value, arrays))
+    check_parameters(model)
+    for key, value in _restored_attributes(description["attributes"], arrays).items():
+        setattr(model, key, value)
     model._space = _restored_space(description["space"], arrays)
+    _check_weights(model)
     types = getattr(model, "type_labels_", None)
+    if list(types or ()) != list(model._space.types):
+        raise InvalidInputError("its types of nodes do not fit its features.")
     model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints, types)
     model._interrupted = False
-    k = len(model.classes_)
-    if model.node_weights_.shape[1] != k or model.edge_weights_.shape[1:] != (k, k):
-        raise InvalidInputError("its weights do not fit its features and labels.")
     return model
+
+
+def _restored_attributes(description: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    unknown = sorted(set(description) - set(ATTRIBUTES))
+    if unknown:
+        raise InvalidInputError(
+            f"it holds {shown(unknown[0])}, which no model has here; upgrade robustruct."
+        )
+    missing = sorted(NEEDED - set(description))
+    if missing:
+        raise InvalidInputError(
+            f"it does not describe a model in full: {', '.join(missing)} is missing."
+        )
+    found = {key: _restored(value, arrays) for key, value in description.items()}
+    for key, value in found.items():
+        if not ATTRIBUTES[key](value):
+            raise InvalidInputError(f"its {key} is not what a fit makes: {shown(value)}.")
+    return found
+
+
+def _check_weights(model: StructuredModel) -> None:
+    """Refuse weights and costs of another size than features and labels ask for."""
+    space, k = model._space, len(model.classes_)
+    n = space.n_node_features * k + space.n_edge_features * k * k
+    if model.coef_.shape != (n,) or model.cost_.shape != (k, k):
+        raise InvalidInputError("its weights do not fit its features and labels.")
+
+
+# ------------------------------------------------------------------------- the attributes of a fit
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_finite(value: Any, n_dimensions: int) -> bool:
+    fits = isinstance(value, np.ndarray) and value.dtype == np.float64
+    return fits and value.ndim == n_dimensions and bool(np.isfinite(value).all())
+
+
+def _are_labels(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or value.ndim != 1:
+        return False
+    return 0 < len(value) == len(set(value.tolist()))
+
+
+def _are_records(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Record) for item in value)
+
+
+def _are_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, [*value, *value.values()]))
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
+    "classes_": _are_labels,
+    "coef_": lambda value: _is_finite(value, 1),
+    "cost_": lambda value: _is_finite(value, 2),
+    "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
+    "inference_": lambda value: value in ("exact", "relaxed"),
+    "n_samples_": _is_count,
+    "n_nodes_": _is_count,
+    "n_features_in_": _is_count,
+    "feature_names_in_": _are_labels,
+    "input_": _is_dict,
+    "alpha_": lambda value: _is_number(value) and 0 < value < math.inf,
+    "alpha_scores_": _are_scores,
+    "history_": _are_records,
+    "n_iter_": _is_count,
+    "objective_": _is_number,  # infinite before the first certificate, as is the gap
+    "duality_gap_": _is_number,
+    "validation_loss_": _is_number,
+}
+"""Whether a value may be an attribute of a fitted model; a file cannot set any other."""
+
+NEEDED = {"classes_", "coef_", "cost_", "alpha_", "history_", "n_iter_", "duality_gap_"}
 
 
 # ------------------------------------------------------------------------- the parts of a model
@@ -153,10 +250,17 @@ def _described_space(space: FeatureSpace, arrays: Arrays) -> dict[str, Any]:
 
 
 def _restored_space(state: dict[str, Any], arrays: Arrays) -> FeatureSpace:
+    types = state.get("types", [])
+    simple = isinstance(types, list) and all(type(kind) in (str, int) for kind in types)
+    if not simple or len(set(types)) < len(types) or not isinstance(state["bias"], bool):
+        raise InvalidInputError("its features have no bias or types of nodes that make sense.")
     for side in ("nodes", "edges"):
         if f"{side}.names" in arrays:
             names = unpacked_strings(arrays[f"{side}.names"], arrays[f"{side}.name_offsets"])
             state[side]["names"] = names
+    for part in (state["nodes"], state["edges"]):
+        if part is not None and "width" in part and not _is_count(part["width"]):
+            raise InvalidInputError(f"its features have {shown(part['width'])} columns.")
     return FeatureSpace.from_state(state)
 
 
@@ -225,7 +329,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return arrays[value["array"]]
     if "items" in value:
         items = _restored(value["items"], arrays)
-        return as_labels(items) if value["dtype"] == "O" else np.array(items, value["dtype"])
+        # A width from the file could ask for any amount of memory; that of the texts is enough.
+        return as_labels(items) if value["dtype"] == "O" else np.array(items, np.str_)
     if "records" in value:
         return [Record(int(row[0]), *row[1:]) for row in arrays[value["records"]].tolist()]
     if "dict" in value:

@@ -20,6 +20,7 @@ import numpy as np
 
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Arrays, Kind, read_container, write_container
+from robustruct.formats.output import checked_path
 from robustruct.training.fit import Optimizer, inside
 
 try:
@@ -62,6 +63,76 @@ def kept_in(folder: str | os.PathLike[str]) -> list[str]:
     return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
 
+# ------------------------------------------------------------------------- files from anywhere
+
+GROWING = {"history": (0,), "pair": (1,), "mass": (1,), "atom": (0,)}
+"""Dimensions in which the array of a checkpoint may be longer than that of a fit that begins."""
+UNBOUNDED = ("primal", "dual", "history", "loss", "record", "seen", "least_gap", "gap", "given")
+"""What may be infinite while nothing is known; all other numbers are finite."""
+
+
+def _check_description(description: dict[str, Any], path: str) -> None:
+    """Refuse what no fit has written, although its checksum is right."""
+    identity, seed = description.get("identity"), description.get("seed", 0)
+    scores = description.get("alpha_scores", [])
+    sound = isinstance(identity, dict) and type(seed) is int and 0 <= seed < 2**31
+    sound = sound and isinstance(scores, list) and ("alpha_scores" not in description or scores)
+    for pair in scores if sound else ():
+        sound = sound and isinstance(pair, list) and len(pair) == 2
+        sound = sound and all(type(value) in (int, float) for value in pair)
+        sound = sound and 0 < pair[0] < np.inf and bool(np.isfinite(pair[1]))
+    if not sound:
+        raise InvalidInputError(f"cannot load {path!r}: it does not describe a checkpoint.")
+
+
+def _fault(found: Arrays, expected: Arrays) -> str | None:
+    """What is wrong with a part of a checkpoint, given the state of a fit that begins."""
+    for name in expected:
+        # Sites elsewhere keep nothing, and then those of this process begin anew.
+        if name not in found and not (name.startswith("sites.") and not inside("sites", found)):
+            return f"{name} is missing"
+    for name, array in found.items():
+        like = expected.get(name)
+        key = name.rpartition(".")[2]
+        if like is not None and not _same_form(array, like, GROWING.get(key, ())):
+            return f"{name} has type {array.dtype} and shape {array.shape}"
+        if array.dtype.kind == "f":
+            bad = np.isnan(array) if key in UNBOUNDED else ~np.isfinite(array)
+            if bad.any():
+                return f"{name} holds {array[bad].flat[0]}"
+    return _bad_lists(found)
+
+
+def _same_form(array: np.ndarray, like: np.ndarray, growing: tuple[int, ...]) -> bool:
+    if array.dtype.kind != like.dtype.kind or array.ndim != like.ndim:
+        return False
+    sizes = enumerate(zip(array.shape, like.shape, strict=True))
+    return all(a == b or (axis in growing and a > b) for axis, (a, b) in sizes)
+
+
+def _bad_lists(found: Arrays) -> str | None:
+    """Whether a list of pairs or labellings leads out of its arrays; kernels do not look."""
+    for name in found:
+        start, _, key = name.rpartition(".")
+        if key != "count":
+            continue
+        r, count, mass = (found.get(f"{start}.{other}") for other in ("r", "count", "mass"))
+        codes, most = found.get(f"{start}.pair"), 2
+        if codes is None:
+            codes, most = found.get(f"{start}.atom"), 1
+        if r is None or count is None or mass is None or codes is None:
+            return f"{name} stands alone"
+        k = r.shape[1] ** most
+        slots = mass.shape[1]
+        if slots not in codes.shape or (count < 0).any() or (count > slots).any():
+            return f"{name} counts more than there is"
+        if (codes < 0).any() or (codes >= k).any():
+            return f"{start} names labels that there are not"
+        if (r < -1e-6).any() or (mass < -1e-6).any() or np.abs(r.sum(axis=1) - 1).max() > 1e-6:
+            return f"{start} is no distribution"
+    return None
+
+
 class Keepable(Protocol):
     """What has a state to be kept."""
 
@@ -77,7 +148,7 @@ class Checkpoints:
 
     def __init__(self, folder: str | os.PathLike[str], every: int | str, resume: bool) -> None:
         """Make the folder, or find what to go on from; refuses the work of somebody else."""
-        self.folder = os.path.abspath(folder)
+        self.folder = os.path.abspath(checked_path(folder))
         self.passes, self.seconds = interval(every)
         try:
             os.makedirs(self.folder, exist_ok=True)
@@ -105,7 +176,9 @@ class Checkpoints:
         for name in reversed(self.found):
             try:
                 path = os.path.join(self.folder, name)
-                self.description, self._arrays, _ = read_container(path, CHECKPOINT)
+                description, arrays, _ = read_container(path, CHECKPOINT)
+                _check_description(description, path)
+                self.description, self._arrays = description, arrays
             except InvalidInputError as error:
                 refused.append(str(error))
                 continue
@@ -192,8 +265,16 @@ class Checkpoints:
         if self._arrays is None:
             return
         everything: dict[str, Keepable] = {**self.parts, "optimizer": optimizer}
+        states = {title: inside(title, self._arrays) for title in everything}
+        for title, part in everything.items():  # all, before any is changed
+            fault = _fault(states[title], part.state())
+            if fault is not None:
+                raise InvalidInputError(
+                    f"cannot go on from {self._last_good} in {self.folder!r}: {title}.{fault}, "
+                    "which no fit has written. Remove the checkpoint."
+                )
         for title, part in everything.items():
-            part.restore(inside(title, self._arrays))
+            part.restore(states[title])
         self._arrays = None  # as large as the state itself
         self._kept_pass = optimizer.n_passes
 
