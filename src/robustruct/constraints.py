@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
 from robustruct.graphs import Batch
 from robustruct.inference import allowed_labels
@@ -132,16 +132,16 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
         return []
     if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
         raise InvalidInputError(
-            f"forbidden is {forbidden!r}; give a list of pairs (label, next label)."
+            f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
         )
     pairs = []
     for pair in forbidden:
         if not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
             raise InvalidInputError(
-                f"forbidden holds {pair!r}; each entry is a pair (label, next label)."
+                f"forbidden holds {shown(pair)}; each entry is a pair (label, next label)."
             )
         if not (isinstance(pair[0], Hashable) and isinstance(pair[1], Hashable)):
-            raise InvalidInputError(f"forbidden holds {pair!r}, but a list is no label.")
+            raise InvalidInputError(f"forbidden holds {shown(pair)}, but a list is no label.")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -174,7 +174,7 @@ def node_kinds(design: Design) -> np.ndarray:
 def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
     """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
     if scheme not in SCHEMES:
-        raise InvalidInputError(f"constraints={scheme!r} is not known; use 'BIO' or 'BIOES'.")
+        raise InvalidInputError(f"constraints={shown(scheme)} is not known; use 'BIO' or 'BIOES'.")
     parts = [_tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")
@@ -197,7 +197,8 @@ def _tag_parts(label: Any, scheme: str) -> tuple[str, str]:
     prefixes = [letter for letter in scheme if letter != "O"]
     if tag not in prefixes or not kind:
         raise InvalidInputError(
-            f"constraints={scheme!r}, but {label!r} is not a {scheme} label; labels are 'O' or one "
+            f"constraints={scheme!r}, but {shown(label)} is not a {scheme} label; labels are 'O' "
+            "or one "
             f"of {', '.join(prefixes)} followed by '-' and a type."
         )
     return tag, kind

@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+LONGEST_MESSAGE = 2000
+"""Characters; what users pass can be of any length, and ends up in messages."""
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 3, 80, 80, 40
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: its ``repr``, of which a long one loses its middle.
+
+    >>> shown("a" * 1000)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"
+    >>> shown([1, 2])
+    '[1, 2]'
+    """
+    try:
+        text = _BRIEF.repr(value)
+    except Exception:  # as for integers of many digits; a message must not fail
+        text = f"a {type(value).__name__}"
+    return _shortened(text, 200)
+
+
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = (limit - 40) // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half} characters) ... {text[-half:]}"
+
 
 class RobustructError(Exception):
-    """Base of every error this library raises on purpose."""
+    """Base of every error this library raises on purpose; its message is never very long."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_shortened(str(message), LONGEST_MESSAGE))
 
 
 class InvalidInputError(RobustructError, ValueError):
     """The data or an argument cannot be used; the message names the sample and the field."""
+
+
+class InvalidTypeError(InvalidInputError, TypeError):
+    """The same, where values of another type are expected."""
 
 
 class IncompatibleError(RobustructError, ValueError):

@@ -8,12 +8,14 @@ prices a labelling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import as_floats, refuse_masked
+from robustruct.errors import InvalidInputError, shown
 
 Labels = Sequence[Any] | np.ndarray
 LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | Loss
@@ -67,11 +69,17 @@ class _Ordinal(Loss):
 
     def matrix(self, classes: Labels) -> np.ndarray:
         labels = as_labels(classes)
-        if labels.dtype.kind in "iuf":
-            places = labels.astype(float)
-        else:
-            places = np.arange(len(labels), dtype=float)
-        return np.abs(places[:, None] - places[None, :]) ** self.power
+        places = np.arange(len(labels), dtype=float)
+        if labels.dtype.kind != "b" and {_family(label) for label in labels} <= {"number"}:
+            places = _from_the_first(labels)
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = np.abs(places[:, None] - places[None, :]) ** self.power
+        if not np.isfinite(costs).all():
+            raise InvalidInputError(
+                f"the labels lie too far apart for this loss, from {shown(labels.min())} to "
+                f"{shown(labels.max())}: their distance is no finite number."
+            )
+        return costs
 
 
 class Absolute(_Ordinal):
@@ -109,12 +117,7 @@ class CostMatrix(Loss):
     """
 
     def __init__(self, matrix: Any, labels: Labels | None = None) -> None:
-        try:
-            costs = np.array(matrix, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                "the cost matrix must hold numbers, one row per label."
-            ) from error
+        costs = as_floats(matrix, "the cost matrix")
         if costs.ndim != 2 or costs.shape[0] != costs.shape[1] or costs.size == 0:
             raise InvalidInputError(
                 f"the cost matrix has shape {costs.shape}; it must be square, (n_labels, n_labels)."
@@ -135,7 +138,8 @@ class CostMatrix(Loss):
                 )
             if len(set(self.labels.tolist())) < len(self.labels):
                 raise InvalidInputError(
-                    f"labels of the cost matrix repeat: {self.labels.tolist()}; name each row once."
+                    f"labels of the cost matrix repeat: {_shortened(self.labels.tolist())}; name "
+                    "each row once."
                 )
         check_right_is_cheapest(costs, range(len(costs)) if labels is None else self.labels)
 
@@ -239,7 +243,7 @@ def as_loss(loss: LossLike) -> Loss:
     if isinstance(loss, str):
         if loss not in _BY_NAME:
             raise InvalidInputError(
-                f"loss={loss!r} is not known; use one of {', '.join(map(repr, _BY_NAME))}, a "
+                f"loss={shown(loss)} is not known; use one of {', '.join(map(repr, _BY_NAME))}, a "
                 "(k, k) array, or CostMatrix(matrix, labels)."
             )
         return _BY_NAME[loss]()
@@ -266,12 +270,13 @@ def class_weighted(
     for label, weight in class_weight.items():
         if label not in place:
             raise InvalidInputError(
-                f"class_weight names {label!r}, which is not a label; labels are "
+                f"class_weight names {shown(label)}, which is not a label; labels are "
                 f"{_shortened(list(place))}."
             )
         if not (_family(weight) == "number" and np.isfinite(weight) and weight >= 0):
             raise InvalidInputError(
-                f"class_weight[{label!r}] = {weight!r}; weights are finite numbers, 0 or more."
+                f"class_weight[{shown(label)}] = {shown(weight)}; weights are finite numbers, 0 "
+                "or more."
             )
         weights[place[label]] = weight
     return matrix * weights
@@ -280,12 +285,10 @@ def class_weighted(
 def as_labels(labels: Any) -> np.ndarray:
     """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
     if isinstance(labels, np.ndarray):
-        array = labels
-    elif isinstance(labels, Iterable):
-        values = list(labels)
-        families = {_family(label) for label in values}
-        plain = families <= {"number"} or families == {"str"}
-        array = np.asarray(values) if plain else _objects(values)
+        refuse_masked(labels, "labels")
+        array = np.asarray(labels)
+    elif isinstance(labels, Iterable) and not isinstance(labels, Mapping | Set):
+        array = _array_of(list(labels))
     else:
         raise InvalidInputError(
             f"labels are a {type(labels).__name__}; expected a list or array, one label per node."
@@ -298,8 +301,7 @@ def as_labels(labels: Any) -> np.ndarray:
 
 def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The distinct labels, sorted; labels of several types are sorted type by type."""
-    kinds = {_kind(array) for array in label_arrays}
-    if len(kinds) == 1 and "O" not in kinds:
+    if exactly_comparable(label_arrays):
         return np.unique(np.concatenate(label_arrays))
     distinct = {label for array in label_arrays for label in array.tolist()}
     try:
@@ -312,8 +314,7 @@ def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.ndarray:
     """Index of each label in ``classes``; an unknown label is an error that names it."""
-    same_kind = _kind(labels) == _kind(classes) != "O"
-    if same_kind and (len(classes) < 2 or bool((classes[1:] > classes[:-1]).all())):
+    if exactly_comparable([labels, classes]) and bool(np.all(classes[1:] > classes[:-1])):
         codes = np.searchsorted(classes, labels)
         codes[codes == len(classes)] = 0
         unknown = classes[codes] != labels if len(classes) else np.ones(len(labels), bool)
@@ -324,10 +325,43 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.nda
     if unknown.any():
         i = int(np.argmax(unknown))
         raise InvalidInputError(
-            f"{field} holds the label {labels[i : i + 1].tolist()[0]!r} (node {i}), which is not "
+            f"{field} holds the label {shown(labels[i : i + 1].tolist()[0])} (node {i}), which is "
+            "not "
             f"among the known labels {_shortened(classes.tolist())}."
         )
     return codes.astype(np.intp, copy=False)
+
+
+def exactly_comparable(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether NumPy can put labels into one array and none of them becomes another label.
+
+    It would turn numbers beside text into text, and integers beside floats into floats, of which
+    there are not enough beyond 2**53.
+    """
+    kinds = {_kind(array) for array in arrays}
+    if len(kinds) != 1 or kinds & {"O", "V"}:
+        return False
+    if np.result_type(*arrays).kind != "f":
+        return True
+    return not any(
+        len(array) and array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > 2**53
+        for array in arrays
+    )
+
+
+def _from_the_first(labels: np.ndarray) -> np.ndarray:
+    """(k,) how far each label, a number, is from the smallest; large integers stay apart."""
+    values = [label.item() if isinstance(label, np.integer) else label for label in labels]
+    exact = [Fraction(*value.as_integer_ratio()) for value in values]
+    low = min(exact, default=Fraction(0))
+    return np.array([_rounded(value - low) for value in exact], dtype=float)
+
+
+def _rounded(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _kind(array: np.ndarray) -> str:
@@ -335,9 +369,22 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _family(label: Any) -> str:
-    if isinstance(label, int | float | np.number | np.bool_):
+    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
         return "number"
     return "str" if isinstance(label, str) else type(label).__name__
+
+
+def _array_of(values: list[Any]) -> np.ndarray:
+    """Labels of one family as NumPy would have them, if that changes none of them."""
+    families = {_family(label) for label in values}
+    if families == {"str"}:
+        return np.asarray(values)
+    if families <= {"number"}:
+        array = np.asarray(values)
+        integers = any(isinstance(label, int | np.integer) for label in values)
+        if array.dtype.kind != "f" or not integers or array.tolist() == values:
+            return array
+    return _objects(values)
 
 
 def _objects(values: list[Any]) -> np.ndarray:
@@ -349,7 +396,7 @@ def _objects(values: list[Any]) -> np.ndarray:
 
 def _check_comparable(labels: np.ndarray) -> None:
     """A label must equal itself and be hashable; NaN and lists are not labels."""
-    if labels.dtype.kind == "f":
+    if labels.dtype.kind in "fcmM":
         wrong = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
         wrong = np.array([not _is_label(label) for label in labels], dtype=bool)
@@ -358,7 +405,7 @@ def _check_comparable(labels: np.ndarray) -> None:
     if wrong.any():
         i = int(wrong.argmax())
         raise InvalidInputError(
-            f"node {i} has the label {labels[i : i + 1].tolist()[0]!r}; a label is a finite "
+            f"node {i} has the label {shown(labels[i : i + 1].tolist()[0])}; a label is a finite "
             "number, a string or another hashable value."
         )
 
@@ -371,5 +418,5 @@ def _is_label(value: Any) -> bool:
 
 def _shortened(labels: list[Any]) -> str:
     if len(labels) <= 12:
-        return repr(labels)
-    return f"[{', '.join(map(repr, labels[:10]))}, ... {len(labels) - 10} more]"
+        return f"[{', '.join(map(shown, labels))}]"
+    return f"[{', '.join(map(shown, labels[:10]))}, ... {len(labels) - 10} more]"

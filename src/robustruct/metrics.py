@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import as_floats, length
+from robustruct.errors import InvalidInputError, shown
 from robustruct.losses import (
     Labels,
     LossLike,
     as_labels,
     as_loss,
     encode_labels,
+    exactly_comparable,
     sorted_labels,
 )
 
@@ -61,7 +63,7 @@ def mean_loss(
     0.75
     """
     if average not in ("node", "sample"):
-        raise InvalidInputError(f"average={average!r} is not known; use 'node' or 'sample'.")
+        raise InvalidInputError(f"average={shown(average)} is not known; use 'node' or 'sample'.")
     true, n_nodes = _flat_labels(y_true, "y_true")
     predicted, n_predicted = _flat_labels(y_pred, "y_pred")
     _check_same_sizes(n_nodes, n_predicted, "y_pred")
@@ -191,7 +193,8 @@ def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[tuple[int, i
     if not all(name == "O" for name in classes.tolist()) and not is_span_labelling(classes):
         wrong = next(n for n in classes.tolist() if n != "O" and not is_span_labelling([n]))
         raise InvalidInputError(
-            f"the label {wrong!r} marks no span; labels are 'O', or B-, I-, E- or S- and a type."
+            f"the label {shown(wrong)} marks no span; labels are 'O', or B-, I-, E- or S- and a "
+            "type."
         )
     tag = np.array([str(name)[0] for name in classes])[code]
     kinds = [str(name)[2:] for name in classes]
@@ -232,43 +235,46 @@ def _flat_labels(y: Any, field: str) -> tuple[np.ndarray, np.ndarray]:
         labels = as_labels(samples)
         return labels, np.ones(len(labels), np.intp)
     arrays = [as_labels(labels) for labels in samples]
-    # numpy would turn numbers into strings where samples differ in type.
-    if len({"n" if a.dtype.kind in "iufb" else a.dtype.kind for a in arrays if len(a)}) > 1:
-        arrays = [labels.astype(object) for labels in arrays]
+    filled = [labels for labels in arrays if len(labels)] or arrays
+    if not exactly_comparable(filled):
+        filled = [labels.astype(object) for labels in filled]
     sizes = np.array([len(labels) for labels in arrays], dtype=np.intp)
-    return np.concatenate([a for a in arrays if len(a)] or arrays), sizes
+    return np.concatenate(filled), sizes
 
 
 def _flat_weights(node_weight: Any, n_nodes: np.ndarray) -> np.ndarray:
     if node_weight is None:
         return np.ones(int(n_nodes.sum()))
     samples = _checked_samples(node_weight, "node_weight")
-    try:
-        if _is_flat(samples, "node_weight"):
-            weight = np.asarray(samples, dtype=float)
-            sizes = np.ones(len(weight), np.intp)
-        else:
-            arrays = [np.asarray(sample, dtype=float) for sample in samples]
-            sizes = np.array([len(array) for array in arrays], dtype=np.intp)
-            weight = np.concatenate(arrays)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError("node_weight must hold one number per node.") from error
+    if _is_flat(samples, "node_weight"):
+        arrays = [as_floats(samples, "node_weight")]
+        sizes = np.ones(arrays[0].size, np.intp)
+    else:
+        arrays = [as_floats(w, f"node_weight[{s}]") for s, w in enumerate(samples)]
+        sizes = np.array([array.size for array in arrays], dtype=np.intp)
+    for array in arrays:
+        if array.ndim != 1:
+            raise InvalidInputError(
+                f"node_weight holds an array of shape {array.shape}; give one number per node."
+            )
     _check_same_sizes(n_nodes, sizes, "node_weight")
+    weight = np.concatenate(arrays)
     wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if weight.ndim != 1 or wrong.any():
-        shown = weight[wrong][0] if weight.ndim == 1 else f"an array of shape {weight.shape}"
+    if wrong.any():
         raise InvalidInputError(
-            f"node_weight holds {shown}; weights are finite numbers, 0 or more, one per node."
+            f"node_weight holds {weight[wrong][0]}; weights are finite numbers, 0 or more, one per "
+            "node."
         )
     return weight
 
 
 def _checked_samples(values: Any, field: str) -> Any:
-    if not hasattr(values, "__len__") or isinstance(values, str | bytes | dict):
+    n = length(values)
+    if n is None or isinstance(values, str | bytes | dict | set | frozenset):
         raise InvalidInputError(
             f"{field} is a {type(values).__name__}; give a list with one array per sample."
         )
-    if len(values) == 0:
+    if n == 0:
         raise InvalidInputError(f"{field} is empty; there is no sample to take a mean over.")
     return values
 
@@ -277,7 +283,7 @@ def _is_flat(samples: Any, field: str) -> bool:
     """Whether the items are labels themselves, not arrays of labels."""
     if isinstance(samples, np.ndarray) and samples.dtype.kind != "O":
         return samples.ndim == 1
-    scalar = [isinstance(item, str | bytes) or not hasattr(item, "__len__") for item in samples]
+    scalar = [isinstance(item, str | bytes) or length(item) is None for item in samples]
     if any(scalar) and not all(scalar):
         s = scalar.index(not scalar[0])
         raise InvalidInputError(

@@ -6,6 +6,7 @@ mutual information (Chow and Liu, 1968), and on request more edges while the tre
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,21 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import as_csr, as_floats, length, refuse_masked
+from robustruct.errors import InvalidInputError, shown
 from robustruct.graphs import Graph, checked_edges, treewidth
+from robustruct.losses import as_labels, encode_labels, sorted_labels
 from robustruct.models import AGM
 
 
 def mutual_information(Y: Any) -> np.ndarray:
     """(m, m) mutual information in nats between the columns of Y (n, m), zero on the diagonal."""
-    Y = np.asarray(Y)
-    indicators = [np.stack([column == v for v in np.unique(column)]) for column in Y.T]
+    Y = _answers(Y)
+    columns = [sorted_labels([column]) for column in Y.T]
+    indicators = [
+        encode_labels(column, names, "Y") == np.arange(len(names))[:, None]
+        for column, names in zip(Y.T, columns, strict=True)
+    ]
     information = np.zeros((Y.shape[1], Y.shape[1]))
     for i, one in enumerate(indicators):
         for j in range(i):
@@ -53,8 +60,10 @@ def label_graph(Y: Any, width: int = 1) -> np.ndarray:
     >>> label_graph(Y, width=2).tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-    if width < 1:
-        raise InvalidInputError(f"width = {width}; a graph with edges has treewidth 1 or more.")
+    if not isinstance(width, Integral) or width < 1:
+        raise InvalidInputError(
+            f"width = {shown(width)}; a graph with edges has treewidth 1 or more."
+        )
     information = mutual_information(Y)
     # A shift keeps edges without information apart from missing ones.
     distance = np.triu(-(information + 1.0), 1)
@@ -74,10 +83,7 @@ def label_graphs(X: Any, edges: Any, n_questions: int) -> list[Graph]:
 
     Node j has the features of the row, and a constant, in columns of its own.
     """
-    given: Any = X if sp.issparse(X) else np.asarray(X)
-    if given.ndim != 2:
-        raise InvalidInputError(f"X has shape {given.shape}; expected one row per sample.")
-    rows = sp.csr_matrix(given.astype(float))
+    rows = _rows(X)
     edges = checked_edges(edges, n_questions)
     own = sp.eye_array(len(edges), format="csr") if len(edges) else None
     width = rows.shape[1] + 1
@@ -95,6 +101,40 @@ def label_graphs(X: Any, edges: Any, n_questions: int) -> list[Graph]:
         )
         graphs.append(Graph(nodes, edges, own))
     return graphs
+
+
+def _rows(X: Any) -> sp.csr_array:
+    """X (n, d) as sparse rows of finite numbers."""
+    given: Any = X if sp.issparse(X) else as_floats(X, "X")
+    if given.ndim != 2:
+        raise InvalidInputError(f"X has shape {given.shape}; expected one row per sample.")
+    if given.dtype.kind not in "fiub":
+        raise InvalidInputError(f"X holds values of type {given.dtype}; expected real numbers.")
+    rows = sp.csr_array(as_csr(given, "X") if sp.issparse(X) else given, dtype=float)
+    if not np.isfinite(rows.data).all():
+        raise InvalidInputError("X holds NaN or infinite values; features must be finite.")
+    return rows
+
+
+def _answers(Y: Any) -> np.ndarray:
+    """Y (n, m) as an array that has changed none of the labels."""
+    if not isinstance(Y, np.ndarray):
+        rows = [as_labels(row) for row in Y] if length(Y) else []
+        widths = {len(row) for row in rows}
+        if len(widths) != 1:
+            raise InvalidInputError(
+                f"Y holds {len(rows)} rows of {sorted(widths)[:5]} answers; give one row per "
+                "sample and one column per question."
+            )
+        labels = [label for row in rows for label in row.tolist()]
+        Y = as_labels(labels).reshape(len(rows), -1)
+    refuse_masked(Y, "Y")
+    answers = np.asarray(Y)
+    if answers.ndim != 2 or 0 in answers.shape:
+        raise InvalidInputError(
+            f"Y has shape {answers.shape}; expected one row per sample and one column per question."
+        )
+    return answers
 
 
 class MultiLabel(BaseEstimator):
@@ -131,10 +171,10 @@ class MultiLabel(BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> MultiLabel:
         """Learn from rows X (n, d) and their answers Y (n, m)."""
-        answers = np.asarray(Y)
-        if answers.ndim != 2 or len(answers) != X.shape[0]:
+        rows, answers = _rows(X), _answers(Y)
+        if len(answers) != rows.shape[0]:
             raise InvalidInputError(
-                f"Y has shape {answers.shape}; expected one row per row of X ({X.shape[0]}) and "
+                f"Y has shape {answers.shape}; expected one row per row of X ({rows.shape[0]}) and "
                 "one column per question."
             )
         m = answers.shape[1]
@@ -142,7 +182,7 @@ class MultiLabel(BaseEstimator):
         self.edges_ = checked_edges(edges, m)
         self.n_questions_ = m
         self.model_ = clone(AGM() if self.model is None else self.model)
-        self.model_.fit(label_graphs(X, self.edges_, m), list(answers))
+        self.model_.fit(label_graphs(rows, self.edges_, m), list(answers))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -155,7 +195,7 @@ class MultiLabel(BaseEstimator):
 
     def score(self, X: Any, Y: Any) -> float:
         """Minus the mean loss per question."""
-        return self.model_.score(self._graphs(X), list(np.asarray(Y)))
+        return self.model_.score(self._graphs(X), list(_answers(Y)))
 
     def _graphs(self, X: Any) -> list[Graph]:
         check_is_fitted(self, "model_")

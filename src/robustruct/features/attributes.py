@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.errors import InvalidInputError, shown
 from robustruct.features.coded import CodedAttributes
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -213,7 +213,8 @@ def attributes(item: Any) -> Iterator[tuple[str, float]]:
                     yield f"{name}:{inner}", number
             else:
                 raise InvalidInputError(
-                    f"the attribute {name!r} is {_described(value)}; a value is a string, a finite "
+                    f"the attribute {shown(name)} is {_described(value)}; a value is a string, a "
+                    "finite "
                     "number, a bool, or a dict, list or set of these. Leave the key out for "
                     "'no value'."
                 )
@@ -237,9 +238,11 @@ def _text(name: Any) -> str:
         try:
             return name.decode()
         except UnicodeDecodeError:
-            raise InvalidInputError(f"the bytes {name!r} are not UTF-8; use strings.") from None
+            raise InvalidInputError(
+                f"the bytes {shown(name)} are not UTF-8; use strings."
+            ) from None
     raise InvalidInputError(
-        f"the attribute name {name!r} is {_described(name)}; expected a string."
+        f"the attribute name {shown(name)} is {_described(name)}; expected a string."
     )
 
 
@@ -247,7 +250,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise InvalidInputError(f"the value of {name!r} is too large for a float.") from None
+        raise InvalidInputError(f"the value of {shown(name)} is too large for a float.") from None
 
 
 def _described(value: Any) -> str:

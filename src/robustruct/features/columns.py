@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import as_array, as_csr
+from robustruct.errors import InvalidInputError, shown
 from robustruct.features.attributes import (
     Entries,
     FixedVocabulary,
@@ -83,7 +84,8 @@ class HashedColumns:
         whole = isinstance(self.width, int | np.integer)
         if not whole or not 1 <= self.width <= MOST_HASHED:
             raise InvalidInputError(
-                f"hashed={self.width!r}: the number of columns lies between 1 and {MOST_HASHED}; "
+                f"hashed={shown(self.width)}: the number of columns lies between 1 and "
+                f"{MOST_HASHED}; "
                 "2**20 is usual."
             )
 
@@ -252,12 +254,7 @@ def _attribute_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
 
 def _checked_block(part: Any, name: str) -> Any:
     """A dense or sparse block with two dimensions and real numbers."""
-    block = part
-    if not sp.issparse(part):
-        try:
-            block = np.asarray(part)
-        except ValueError as error:
-            raise InvalidInputError(f"{name} do not form an array: {error}") from None
+    block: Any = part if sp.issparse(part) else as_array(part, name)
     if block.ndim != 2:
         raise InvalidInputError(
             f"{name} have shape {block.shape}; expected two dimensions, one row of numbers each. "
@@ -268,7 +265,7 @@ def _checked_block(part: Any, name: str) -> Any:
             f"{name} hold values of type {block.dtype}; expected real numbers. Give text as dicts "
             "or lists of strings."
         )
-    return block.tocsr() if sp.issparse(part) else block
+    return as_csr(part, name) if sp.issparse(part) else block
 
 
 def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
@@ -288,7 +285,9 @@ def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -
     rows = np.empty((blocks.n_rows, width + constant))
     rows[:, width:] = 1.0
     if blocks.n_rows:
-        np.concatenate(_numeric_blocks(blocks, width), out=rows[:, :width], casting="same_kind")
+        checked = _numeric_blocks(blocks, width)
+        with np.errstate(over="ignore"):  # of a long double; inf is refused below
+            np.concatenate(checked, out=rows[:, :width], casting="same_kind")
     finite = np.isfinite(rows)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
@@ -301,11 +300,15 @@ def _sparse_entries(blocks: Blocks, width: int) -> Entries:
     lengths = np.concatenate([np.diff(block.indptr) for block in checked])
     indptr = np.zeros(len(lengths) + 1, np.intp)
     np.cumsum(lengths, out=indptr[1:])
-    return (
-        indptr,
-        np.concatenate([block.indices for block in checked], dtype=np.int32, casting="same_kind"),
-        np.concatenate([block.data for block in checked], dtype=np.float64),
-    )
+    # Behind the last row a matrix may have room for more.
+    ends = [int(block.indptr[-1]) for block in checked]
+    parts = list(zip(checked, ends, strict=True))
+    with np.errstate(over="ignore"):
+        return (
+            indptr,
+            np.concatenate([b.indices[:n] for b, n in parts], dtype=np.int32, casting="unsafe"),
+            np.concatenate([b.data[:n] for b, n in parts], dtype=np.float64),
+        )
 
 
 def _sparse_rows(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.columns import Blocks
@@ -31,7 +32,7 @@ class Parts:
     def of(cls, samples: Any) -> Parts:
         """The parts of ``samples``, of which there is at least one."""
         if hasattr(samples, "__array__"):
-            array = np.asarray(samples)
+            array = as_array(samples, "X")
             samples = list(array) if array.ndim == 1 and array.dtype == object else array
         if sp.issparse(samples) or isinstance(samples, np.ndarray):
             return cls._of_rows(samples)

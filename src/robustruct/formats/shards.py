@@ -15,6 +15,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 import scipy.sparse as sp
 
+from robustruct.arrays import as_csr
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
 from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
@@ -255,7 +256,7 @@ def _listed(X: Any, y: Any, node_weight: Any) -> tuple[Any, Any, Any]:
     """The same as lists with an entry per sample; a row of a 2-D array is a sample of one node."""
     rows: Any = X
     if sp.issparse(X):
-        rows = rows.tocsr()
+        rows = as_csr(X, "X")
     elif hasattr(X, "__array__") and np.ndim(X) > 1:
         rows = np.asarray(X)
     else:

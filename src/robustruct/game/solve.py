@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.arrays import as_floats
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.game.game import Game, Play, Status
 from robustruct.game.solver import GameSolver
@@ -284,10 +285,7 @@ def _check_size(values: np.ndarray, field: str) -> None:
 
 
 def _numbers(values: Any, field: str) -> np.ndarray:
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{field} must be an array of numbers.") from error
+    array = as_floats(values, field)
     if np.isnan(array).any() or (array == np.inf).any():
         raise InvalidInputError(f"{field} holds NaN or +inf; scores are finite, or -inf to forbid.")
     return array

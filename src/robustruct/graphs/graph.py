@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import refuse_masked
+from robustruct.errors import InvalidInputError, shown
 
 
 def n_rows(features: Any) -> int:
@@ -85,9 +86,10 @@ def chain_edges(n_nodes: int) -> np.ndarray:
 
 def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
     """``edges`` as an (m, 2) integer array, or an error that names the offending edge."""
+    refuse_masked(edges, "edges")
     try:
         array = np.asarray(edges)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(
             "edges must be pairs of node indices, shape (n_edges, 2)."
         ) from error
@@ -149,14 +151,18 @@ def _checked_rows(features: Any, field: str) -> Any:
 
 
 def _checked_types(node_types: Any, n_nodes: int) -> list[str | int]:
-    types = node_types.tolist() if isinstance(node_types, np.ndarray) else list(node_types)
-    if isinstance(node_types, str) or len(types) != n_nodes:
+    if isinstance(node_types, str) or not isinstance(node_types, Iterable):
+        raise InvalidInputError(
+            f"node_types is a {type(node_types).__name__}; give a list with one type per node."
+        )
+    types = node_types.ravel().tolist() if isinstance(node_types, np.ndarray) else list(node_types)
+    if len(types) != n_nodes:
         raise InvalidInputError(
             f"node_types names {len(types)} types but the graph has {n_nodes} nodes; give one each."
         )
     for i, kind in enumerate(types):
         if isinstance(kind, bool) or not isinstance(kind, str | int):
             raise InvalidInputError(
-                f"the type of node {i} is {kind!r}; types are strings or integers."
+                f"the type of node {i} is {shown(kind)}; types are strings or integers."
             )
     return types

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.errors import InvalidInputError
+from robustruct.arrays import as_array, as_csr, as_floats, length, refuse_masked
+from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.graphs import Batch
-from robustruct.losses import as_labels, encode_labels
+from robustruct.losses import as_labels, encode_labels, exactly_comparable
 from robustruct.models.estimator import Estimator
 
 
@@ -29,11 +30,18 @@ def is_flat(X: Any) -> bool:
 def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
     """A plain 2-D X (and y, when fitting) after scikit-learn's checks, with errors of our type."""
     from sklearn.exceptions import NotFittedError
+
+    if sp.issparse(X):
+        X = as_csr(X, "X")
+    else:
+        refuse_masked(X, "X")
+        X = np.asarray(X) if isinstance(X, np.matrix) else X
     from sklearn.utils.validation import validate_data
 
     if fitting and isinstance(y, list | tuple):
         y = as_labels(y)  # numpy would turn labels of several types into strings
     if isinstance(y, np.ndarray):
+        y = as_array(y, "y")
         _no_missing(y, "y: ")
     target = {"y": y} if fitting else {"reset": False}
     options = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
@@ -43,6 +51,8 @@ def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = Fal
         raise
     except ValueError as error:
         raise InvalidInputError(str(error)) from error
+    except TypeError as error:
+        raise InvalidTypeError(str(error)) from error
     _check_finite(checked[0] if fitting else checked)
     return checked
 
@@ -78,16 +88,17 @@ def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
             raise InvalidInputError(f"X has {n_samples} rows but y has {len(rows)} labels.")
         _no_missing(rows, "")
         return [rows]
-    if not hasattr(y, "__len__") or len(y) != n_samples:
-        given = f"has {len(y)}" if hasattr(y, "__len__") else f"is a {type(y).__name__}"
+    if length(y) != n_samples:
+        given = f"is a {type(y).__name__}" if length(y) is None else f"has {length(y)}"
         raise InvalidInputError(
             f"X has {n_samples} samples but y {given}; give one label list each."
         )
     arrays = []
     for s, labels in enumerate(y):
-        if isinstance(labels, str) or not hasattr(labels, "__len__"):
+        if isinstance(labels, str) or length(labels) is None:
             raise InvalidInputError(
-                f"y[{s}] is {labels!r}; expected the list of labels of sample {s}, one per node."
+                f"y[{s}] is {shown(labels)}; expected the list of labels of sample {s}, one per "
+                "node."
             )
         try:
             array = as_labels(labels)
@@ -108,15 +119,15 @@ def _no_missing(labels: np.ndarray, where: str) -> None:
     missing = [i for i, label in enumerate(labels) if label is None or label != label]
     if missing:
         raise InvalidInputError(
-            f"{where}the label of node {missing[0]} is missing ({labels[missing[0]]}); partly "
+            f"{where}the label of node {missing[0]} is missing ({shown(labels[missing[0]])}); "
+            "partly "
             "labelled samples are not supported yet. Leave the sample out, or cut it at the gap."
         )
 
 
 def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     """(N,) index of every label in ``classes``, in the user's order."""
-    kinds = {array.dtype.kind for array in arrays}
-    if len(kinds) == 1 and "O" not in kinds:
+    if exactly_comparable(arrays):
         return encode_labels(np.concatenate(arrays), classes, "y")
     return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
 
@@ -128,8 +139,9 @@ def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
     if flat:
         weights = _weights(node_weight, len(sizes), "node_weight", "row of X")
     else:
-        if not hasattr(node_weight, "__len__") or len(node_weight) != len(sizes):
-            given = f"{len(node_weight)} items" if hasattr(node_weight, "__len__") else node_weight
+        n_given = length(node_weight)
+        if n_given != len(sizes):
+            given = shown(node_weight) if n_given is None else f"{n_given} items"
             raise InvalidInputError(
                 f"node_weight: got {given}, but X has {len(sizes)} samples; give one array of "
                 "weights per sample."
@@ -176,7 +188,8 @@ def class_weights(
     absent = [label for label in class_weight if label not in names]
     if absent:  # in a fold of a cross-validation a rare label may be missing
         warnings.warn(
-            f"class_weight names {absent!r}, which no training label equals; it has no effect.",
+            f"class_weight names {shown(absent)}, which no training label equals; it has no "
+            "effect.",
             UserWarning,
             stacklevel=5,
         )
@@ -184,10 +197,7 @@ def class_weights(
 
 
 def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
-    try:
-        array = np.asarray(weight, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{field} must hold numbers, one per {unit}.") from error
+    array = as_floats(weight, field)
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape != (size,):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.errors import InvalidInputError, shown
 from robustruct.training.checkpoints import interval
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_parameters(model: StructuredModel) -> None:
     _check_choice(name, "inference", model.inference, model._inferences)
     if model.checkpoint is not None and not isinstance(model.checkpoint, str | os.PathLike):
         raise InvalidInputError(
-            f"{name}: checkpoint={model.checkpoint!r}; give the path of a folder, or None."
+            f"{name}: checkpoint={shown(model.checkpoint)}; give the path of a folder, or None."
         )
     interval(model.checkpoint_every)
     if model.resume and model.checkpoint is None:
@@ -52,7 +52,8 @@ def check_parameters(model: StructuredModel) -> None:
         )
     if model.n_jobs is not None and (not isinstance(model.n_jobs, Integral) or model.n_jobs == 0):
         raise InvalidInputError(
-            f"{name}: n_jobs={model.n_jobs!r}; give a number of threads, -1 for all cores, or None "
+            f"{name}: n_jobs={shown(model.n_jobs)}; give a number of threads, -1 for all cores, "
+            "or None "
             "for one."
         )
 
@@ -65,7 +66,8 @@ def optimizer_name(optimizer: Any) -> Any:
 def _check_count(name: str, parameter: str, value: Any, meaning: str) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise InvalidInputError(
-            f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be an integer > 0."
+            f"{name}: {parameter}={shown(value)}; {parameter} is {meaning} and must be an integer "
+            "> 0."
         )
 
 
@@ -76,13 +78,13 @@ def _check_positive(name: str, parameter: str, value: Any, meaning: str) -> None
         valid = False
     if not valid:
         raise InvalidInputError(
-            f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be > 0."
+            f"{name}: {parameter}={shown(value)}; {parameter} is {meaning} and must be > 0."
         )
 
 
 def _check_choice(name: str, parameter: str, value: Any, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise InvalidInputError(
-            f"{name}: {parameter}={value!r} is not known; use one of "
+            f"{name}: {parameter}={shown(value)} is not known; use one of "
             f"{', '.join(map(repr, choices))}."
         )

@@ -1,0 +1,133 @@
+"""Arrays that users pass, checked once: what compiled code is given is safe to walk through.
+
+NumPy and SciPy accept more than this library can take at its word: masked values, whose number is
+still there, and sparse matrices whose indices point outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+
+MOST_COLUMNS = 2**31 - 1
+"""Of a sparse matrix: columns are kept as 32-bit integers."""
+
+
+def as_array(values: Any, field: str) -> np.ndarray:
+    """``values`` as a plain array of whatever type it has; ``field`` names it in a message."""
+    refuse_masked(values, field)
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{field} do not form an array: {error}") from None
+
+
+def as_floats(values: Any, field: str) -> np.ndarray:
+    """``values`` as an array of float64; text, dates and complex numbers are none."""
+    array = as_array(values, field)
+    if array.dtype.kind not in "fiubO" and array.size:
+        raise InvalidInputError(
+            f"{field} must hold numbers, but its values are of type {array.dtype}."
+        )
+    try:
+        with np.errstate(over="ignore"):  # what a long double holds may be inf here
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{field} must hold numbers: {error}.") from None
+
+
+def length(values: Any) -> int | None:
+    """Number of items; None for what has none, such as numbers, generators and 0-d arrays."""
+    try:
+        return len(values)
+    except TypeError:
+        return None
+
+
+def refuse_masked(values: Any, field: str) -> None:
+    """Masked values are neither numbers nor labels; NumPy would take what is under the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values)
+        if masked.dtype.names is None and not masked.any():
+            return
+        raise InvalidInputError(
+            f"{field}: {np.count_nonzero(masked)} of {values.size} values are masked; masks are "
+            "not supported. Fill them (array.filled(value)) or leave these rows out."
+        )
+    if isinstance(values, list | tuple):
+        for kind in set(map(type, values)):
+            if issubclass(kind, list | tuple | np.ma.MaskedArray):
+                for value in values:
+                    if type(value) is kind:
+                        refuse_masked(value, field)
+
+
+def as_csr(matrix: Any, field: str) -> Any:
+    """A sparse matrix of any format as CSR, all of whose indices lie inside.
+
+    SciPy looks at indices only when asked to, and its own conversions walk through memory by them.
+    """
+    if matrix.ndim != 2:
+        raise InvalidInputError(f"{field}: a sparse array of shape {matrix.shape}; expected 2-D.")
+    if matrix.shape[1] > MOST_COLUMNS:
+        raise InvalidInputError(
+            f"{field}: a sparse matrix with {matrix.shape[1]} columns; the most are {MOST_COLUMNS}."
+        )
+    refuse_masked(getattr(matrix, "data", None), field)
+    if matrix.format in ("csr", "csc", "bsr"):
+        _check_compressed(matrix, field)
+    elif matrix.format == "coo":
+        for axis, (index, size) in enumerate(zip(_coordinates(matrix), matrix.shape, strict=True)):
+            if np.shape(index) != np.shape(matrix.data):
+                _refuse(field, f"{np.size(index)} indices for {np.size(matrix.data)} values")
+            _check_range(index, size, ("row", "column")[axis], field)
+    if matrix.format == "csr":
+        return matrix
+    try:
+        rows = matrix.tocsr()
+    except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+        _refuse(field, str(error))
+    _check_compressed(rows, field)  # the lists of LIL hold any numbers
+    return rows
+
+
+def _coordinates(matrix: Any) -> tuple[Any, Any]:
+    return matrix.row, matrix.col
+
+
+def _check_compressed(matrix: Any, field: str) -> None:
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    block = np.shape(data)[1:] if matrix.format == "bsr" else (1, 1)
+    if np.ndim(data) != (3 if matrix.format == "bsr" else 1):
+        _refuse(field, f"its values have shape {np.shape(data)}")
+    if 0 in block or matrix.shape[0] % block[0] or matrix.shape[1] % block[1]:
+        _refuse(field, f"blocks of shape {block} do not fill the shape {matrix.shape}")
+    major, minor = matrix.shape[0] // block[0], matrix.shape[1] // block[1]
+    if matrix.format == "csc":
+        major, minor = minor, major
+    if np.ndim(indptr) != 1 or len(indptr) != major + 1 or indptr.dtype.kind not in "iu":
+        _refuse(field, f"indptr must hold {major + 1} integers")
+    if np.ndim(indices) != 1 or len(data) != len(indices):
+        _refuse(field, f"{np.size(indices)} indices for {len(data)} values")
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] > len(indices):
+        _refuse(field, f"indptr must rise from 0 to at most {len(indices)}, the number of values")
+    used = indices[: int(indptr[-1])]
+    _check_range(used, minor, "row" if matrix.format == "csc" else "column", field)
+
+
+def _check_range(index: Any, size: int, what: str, field: str) -> None:
+    if index.dtype.kind not in "iu":
+        _refuse(field, f"{what} indices are of type {index.dtype}")
+    if len(index) and not (int(index.min()) >= 0 and int(index.max()) < size):
+        outside = int(index.min()) if int(index.min()) < 0 else int(index.max())
+        _refuse(field, f"the {what} index {outside} is outside 0..{size - 1}")
+
+
+def _refuse(field: str, reason: str) -> NoReturn:
+    raise InvalidInputError(
+        f"{field}: the sparse matrix is broken: {reason}. Make it anew from its values "
+        "and their rows and columns."
+    )
