@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from robustruct.errors import InvalidInputError
@@ -97,7 +97,7 @@ def label_graphs(X: Any, edges: Any, n_questions: int) -> list[Graph]:
     return graphs
 
 
-class MultiLabel(BaseEstimator):
+class MultiLabel(ClassifierMixin, BaseEstimator):
     """Several questions about each sample, answered together.
 
     Parameters
@@ -156,6 +156,11 @@ class MultiLabel(BaseEstimator):
     def score(self, X: Any, Y: Any) -> float:
         """Minus the mean loss per question."""
         return self.model_.score(self._graphs(X), list(np.asarray(Y)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output, tags.target_tags.multi_output = False, True
+        return tags
 
     def _graphs(self, X: Any) -> list[Graph]:
         check_is_fitted(self, "model_")

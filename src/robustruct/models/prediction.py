@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
@@ -14,7 +15,6 @@ from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
-from robustruct.models.estimator import Estimator, check_is_fitted
 from robustruct.scores import Scores
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ GAME_TOL = 1e-6
 RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 
 
-class Prediction(Estimator):
+class Prediction:
     """The part of a model that needs no training data."""
 
     loss: LossLike
