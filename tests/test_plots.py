@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 
 from robustruct import AGM, CRF, SSVM, solve_game
-from robustruct.datasets import make_chains, make_trees
+from robustruct.comparison import Samples, compare
+from robustruct.datasets import load_counter, make_chains, make_trees
 from robustruct.errors import InvalidInputError
 
 mpl.use("Agg")
@@ -47,6 +49,61 @@ def test_convergence_draws_every_certificate(models, against):
         ]
         np.testing.assert_allclose(drawn[type(model).__name__], wanted)
     assert ax.get_yscale() == "log"
+
+
+def written_ticks(axis):
+    axis.figure.canvas.draw()
+    low, high = sorted(axis.get_view_interval())
+    shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [tick.label1 for tick in shown]
+
+
+@pytest.mark.parametrize("against", ["time", "pass"])
+@pytest.mark.parametrize("size", [(3.2, 2.4), (6.4, 4.8)])
+def test_ticks_of_convergence_can_be_read(models, against, size):
+    _, ax = pyplot.subplots(figsize=size, layout="constrained")
+    plots.convergence(models, against=against, ax=ax)
+    for axis, along in ((ax.xaxis, 0), (ax.yaxis, 1)):
+        labels = written_ticks(axis)
+        assert len(labels) >= 3
+        assert not any("$" in label.get_text() for label in labels)  # no 3 x 10^-2
+        boxes = [label.get_window_extent().get_points()[:, along] for label in labels]
+        for one, other in pairwise(sorted(map(tuple, boxes))):
+            assert one[1] < other[0], "labels overlap"
+        assert not any(tick.label1.get_text() for tick in axis.get_minor_ticks())
+    assert all(label.get_text().endswith(" %") for label in written_ticks(ax.yaxis))
+
+
+def test_ticks_follow_a_zoom(models):
+    ax = plots.convergence(models)
+    ax.set_ylim(0.012, 0.04)
+    assert [label.get_text() for label in written_ticks(ax.yaxis)] == [
+        "1.5 %", "2 %", "2.5 %", "3 %", "3.5 %", "4 %"
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    train, test = (load_counter(part, n_sequences=10, length=3) for part in ("train", "test"))
+    return compare(Samples(train.X, train.y), Samples(test.X, test.y), "absolute", n_examples=1)
+
+
+def test_costs_of_a_comparison(comparison):
+    ax = plots.costs(comparison)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["AGM", "CRF", "SSVM"]
+    for bar, method in zip(ax.containers, comparison.methods, strict=True):
+        (dot, _, (whisker,)) = bar
+        assert dot.get_xdata()[0] == method.cost
+        (segment,) = whisker.get_segments()
+        np.testing.assert_allclose(segment[:, 0], [method.low, method.high])
+
+
+def test_costs_by_label_of_a_comparison(comparison):
+    ax = plots.label_costs(comparison)
+    for bars, method in zip(ax.containers, comparison.methods, strict=True):
+        np.testing.assert_allclose([bar.get_width() for bar in bars], method.label_costs)
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert names == [str(label) for label in comparison.classes]
 
 
 def test_models_may_be_named_or_alone(models):

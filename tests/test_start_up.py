@@ -53,8 +53,8 @@ for kind in (AGM, CRF, SSVM):
 """
 
 
-def test_a_fit_loads_neither_scikit_learn_nor_solvers_of_games() -> None:
-    slow = ("sklearn", "scipy.stats", "highspy", "robustruct.game.solvers")
+def test_a_fit_loads_neither_metrics_of_scikit_learn_nor_solvers_of_games() -> None:
+    slow = ("sklearn.metrics", "sklearn.model_selection", "highspy", "robustruct.game.solvers")
     loaded = f"[name for name in {slow} if name in sys.modules]"
     assert run(f"{FIT_AND_USE}\nprint({loaded})") == "[]\n"
 

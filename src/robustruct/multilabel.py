@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from robustruct.arrays import as_csr, as_floats, length, refuse_masked
@@ -137,7 +137,7 @@ def _answers(Y: Any) -> np.ndarray:
     return answers
 
 
-class MultiLabel(BaseEstimator):
+class MultiLabel(ClassifierMixin, BaseEstimator):
     """Several questions about each sample, answered together.
 
     Parameters
@@ -196,6 +196,11 @@ class MultiLabel(BaseEstimator):
     def score(self, X: Any, Y: Any) -> float:
         """Minus the mean loss per question."""
         return self.model_.score(self._graphs(X), list(_answers(Y)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output, tags.target_tags.multi_output = False, True
+        return tags
 
     def _graphs(self, X: Any) -> list[Graph]:
         check_is_fitted(self, "model_")

@@ -6,18 +6,19 @@ Install the extra: ``pip install 'robustruct[plots]'``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError, MissingExtraError
-from robustruct.graphs.graph import chain_edges, checked_edges
-from robustruct.graphs.layout import positions
+from robustruct import charts
+from robustruct.errors import MissingExtraError
 from robustruct.metrics import confusion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from robustruct.comparison import Comparison
     from robustruct.game.solve import GameSolution
     from robustruct.losses import Labels
     from robustruct.models.base import StructuredModel
@@ -41,17 +42,7 @@ def convergence(models: Models, *, against: str = "time", ax: Axes | None = None
     -------
     matplotlib Axes
     """
-    if against not in ("time", "pass"):
-        raise InvalidInputError(f"against={against!r} is not known; use 'time' or 'pass'.")
-    ax = _axes(ax)
-    for name, model in _named(models).items():
-        records = [r for r in _fitted(model, "history_") if 0 < r.gap < np.inf]
-        x = [r.time if against == "time" else r.n_iter for r in records]
-        ax.plot(x, [r.gap for r in records], marker=".", label=name)
-    ax.set(xscale="log", yscale="log", ylabel="certified relative gap")
-    ax.set_xlabel("seconds" if against == "time" else "passes")
-    ax.legend()
-    return ax
+    return _lines(charts.convergence(_named(models), against), ax)
 
 
 def cost_matrix(cost: Any, classes: Labels | None = None, *, ax: Axes | None = None) -> Axes:
@@ -69,10 +60,7 @@ def cost_matrix(cost: Any, classes: Labels | None = None, *, ax: Axes | None = N
     -------
     matplotlib Axes
     """
-    if hasattr(cost, "cost_"):
-        cost, classes = cost.cost_, cost.classes_ if classes is None else classes
-    values = np.asarray(cost, float)
-    return _matrix(values.T, range(len(values)) if classes is None else classes, "cost", ax)
+    return _matrix(charts.cost_matrix(cost, classes), ax)
 
 
 def confusion_matrix(
@@ -103,10 +91,8 @@ def confusion_matrix(
     if classes is None:
         arrays = [as_labels(np.ravel(labels)) for side in (y_true, y_pred) for labels in side]
         classes = sorted_labels(arrays)
-    counts = confusion(y_true, y_pred, classes).astype(float)
-    if normalise:
-        counts /= np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    return _matrix(counts, classes, "share of true label" if normalise else "count", ax)
+    counts = confusion(y_true, y_pred, classes)
+    return _matrix(charts.confusion_matrix(counts, classes, shares=normalise), ax)
 
 
 def strategies(
@@ -136,42 +122,11 @@ def strategies(
     matplotlib Axes
     """
     p, q = game.predictor, game.adversary_nodes
-    n, k = p.shape
-    names = [str(label) for label in (range(k) if classes is None else classes)]
-    if len(names) != k or (captions is not None and len(captions) != n):
-        raise InvalidInputError(
-            f"the game has {n} nodes and {k} labels; give {k} classes and {n} captions, or none."
-        )
-    is_chain = edges is None
-    joined = chain_edges(n) if is_chain else checked_edges(edges, n)
-    places = np.column_stack([np.arange(n), np.zeros(n)]) if is_chain else positions(n, joined)
-    places = places * [1.0, -1.4]
-    ax = _axes(ax)
-    for a, b in joined:
-        ax.plot(*places[[a, b]].T, color="0.7", zorder=0)
-    bar = BAR_WIDTH / k
-    left = places[:, :1] + (np.arange(k) - (k - 1) / 2) * bar
-    base = np.repeat(places[:, 1:], k, axis=1)
-    ax.bar(left.ravel(), BAR_HEIGHT * p.ravel(), bar, base.ravel(), color=PREDICTOR,
-           label="predictor p")  # fmt: skip
-    ax.bar(left.ravel(), -BAR_HEIGHT * q.ravel(), bar, base.ravel(), color=ADVERSARY,
-           label="adversary q")  # fmt: skip
-    clear = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5}  # of the edges
-    for i, (x, y) in enumerate(places):
-        label = names[int(p[i].argmax())]
-        ax.text(x, y + BAR_HEIGHT + 0.05, label, ha="center", va="bottom", bbox=clear)
-        if captions is not None:
-            below = y - BAR_HEIGHT - 0.05
-            ax.text(x, below, captions[i], ha="center", va="top", color="0.4", bbox=clear)
-    ax.set_xlim(places[:, 0].min() - 0.7, places[:, 0].max() + 0.7)
-    ax.set_ylim(places[:, 1].min() - 0.8, places[:, 1].max() + 0.8)
-    ax.set_axis_off()
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
-    return ax
+    return _sample(charts.strategies(p, q, classes, edges=edges, captions=captions), ax)
 
 
 def regularisation_path(models: Models, *, ax: Axes | None = None) -> Axes:
-    """Held-out loss against alpha, the chosen one marked.
+    """Held-out cost against alpha, the chosen one marked.
 
     Parameters
     ----------
@@ -183,15 +138,7 @@ def regularisation_path(models: Models, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
-    for name, model in _named(models).items():
-        path = sorted((a, -score) for a, score in _fitted(model, "alpha_scores_").items())
-        (line,) = ax.plot(*zip(*path, strict=True), marker=".", label=name)
-        chosen = dict(path)[model.alpha_]
-        ax.plot([model.alpha_], [chosen], marker="o", markersize=9, color=line.get_color())
-    ax.set(xscale="log", xlabel="alpha", ylabel="held-out loss")
-    ax.legend()
-    return ax
+    return _lines(charts.regularisation_path(_named(models)), ax)
 
 
 def risk_by_sample_size(
@@ -216,28 +163,61 @@ def risk_by_sample_size(
     -------
     matplotlib Axes
     """
+    return _lines(charts.risk_by_sample_size(n_samples, risks, bayes_risk), ax)
+
+
+def costs(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Mean cost of each method of a comparison, with 95 % intervals.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `robustruct.comparison.compare`.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    chart = charts.costs(comparison)
     ax = _axes(ax)
-    for name, values in risks.items():
-        table = np.asarray(values, float)
-        if table.ndim not in (1, 2) or len(table) != len(n_samples):
-            raise InvalidInputError(
-                f"risks[{name!r}] has shape {table.shape}; expected a row for each of the "
-                f"{len(n_samples)} sample sizes."
-            )
-        if table.ndim == 1:
-            table = table[:, None]
-        (line,) = ax.plot(n_samples, table.mean(axis=1), marker=".", label=name)
-        if table.shape[1] > 1:
-            low, high = np.quantile(table, [0.25, 0.75], axis=1)
-            ax.fill_between(n_samples, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    if bayes_risk is not None:
-        ax.axhline(bayes_risk, color="0.4", linestyle="--", label="best possible")
-    ax.set(xscale="log", xlabel="training samples", ylabel="risk")
+    for i, one in enumerate(chart.intervals):
+        ax.errorbar(one.value, i, xerr=[[one.value - one.low], [one.high - one.value]], fmt="o",
+                    capsize=4)  # fmt: skip
+    ax.set_yticks(range(len(chart.intervals)), [one.name for one in chart.intervals])
+    ax.margins(y=0.3)
+    ax.invert_yaxis()
+    _label(ax, "x", chart.axis)
+    return ax
+
+
+def label_costs(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Part of each method's mean cost that is due to each true label.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `robustruct.comparison.compare`.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    chart = charts.label_costs(comparison)
+    ax = _axes(ax)
+    width = BAR_WIDTH / len(chart.heights)
+    middles = np.arange(len(chart.labels))
+    for i, (name, heights) in enumerate(chart.heights.items()):
+        ax.barh(middles + (i - (len(chart.heights) - 1) / 2) * width, heights, width, label=name)
+    ax.set_yticks(middles, chart.labels)
+    ax.invert_yaxis()
+    ax.set_xlabel(chart.unit)
     ax.legend()
     return ax
 
 
-# ------------------------------------------------------------------------- shared
+# ---------------------------------------------------------------- one function per kind of chart
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -252,23 +232,99 @@ def _axes(ax: Axes | None) -> Axes:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _matrix(values: np.ndarray, classes: Any, title: str, ax: Axes | None) -> Axes:
-    names = [str(label) for label in classes]
-    if values.shape != (len(names), len(names)):
-        raise InvalidInputError(
-            f"the matrix has shape {values.shape} but there are {len(names)} labels."
-        )
+def _lines(chart: charts.LineChart, ax: Axes | None) -> Axes:
     ax = _axes(ax)
-    image = ax.imshow(values, cmap="Blues", aspect="equal")
-    ax.figure.colorbar(image, ax=ax, label=title)
+    for line in chart.lines:
+        (drawn,) = ax.plot(line.x, line.y, marker=".", label=line.name)
+        colour = drawn.get_color()
+        if line.band is not None:
+            ax.fill_between(line.x, *line.band, color=colour, alpha=0.15, linewidth=0)
+        if line.marked is not None:
+            x, y = line.x[line.marked], line.y[line.marked]
+            ax.plot([x], [y], marker="o", markersize=9, color=colour)
+    if chart.level is not None:
+        name, height = chart.level
+        ax.axhline(height, color="0.4", linestyle="--", label=name)
+    _label(ax, "x", chart.x)
+    _label(ax, "y", chart.y)
+    ax.legend()
+    return ax
+
+
+def _label(ax: Axes, which: str, axis: charts.Axis) -> None:
+    """Scale, ticks and words of the x or y axis; the ticks are those of the report."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    scale = "log" if axis.log else "linear"
+    ax.set(**{f"{which}scale": scale, f"{which}label": axis.label})
+    side = getattr(ax, f"{which}axis")
+    side.set_major_locator(_round_numbers()(axis.log))
+    side.set_major_formatter(FuncFormatter(lambda value, _: axis.written(value)))
+    side.set_minor_formatter(NullFormatter())
+
+
+@cache
+def _round_numbers() -> Any:
+    """`charts.ticks` as a class of matplotlib, made here because that is not loaded early."""
+    from matplotlib.ticker import Locator
+
+    class RoundNumbers(Locator):
+        def __init__(self, log: bool) -> None:
+            self.log = log
+
+        def __call__(self) -> list[float]:
+            assert self.axis is not None  # set by the axis that uses it
+            return self.tick_values(*self.axis.get_view_interval())
+
+        def tick_values(self, vmin: float, vmax: float) -> list[float]:
+            low, high = sorted((vmin, vmax))
+            return charts.ticks(low, high, log=self.log)
+
+    return RoundNumbers
+
+
+def _matrix(chart: charts.Matrix, ax: Axes | None) -> Axes:
+    names, values = chart.labels, chart.values
+    ax = _axes(ax)
+    low, cmap = (-chart.full, "RdBu") if chart.signed else (0.0, "Blues")
+    image = ax.imshow(values, cmap=cmap, aspect="equal", vmin=low, vmax=chart.full)
+    ax.figure.colorbar(image, ax=ax, label=chart.unit)
     ax.set_xticks(range(len(names)), names, rotation=90 if max(map(len, names)) > 3 else 0)
     ax.set_yticks(range(len(names)), names)
-    ax.set(xlabel="predicted", ylabel="true")
+    ax.set(xlabel=chart.columns, ylabel=chart.rows)
     if len(names) <= 12:
-        middle = (values.max() + values.min()) / 2
         for (b, a), value in np.ndenumerate(values):
-            colour = "white" if value > middle else "black"
-            ax.text(a, b, f"{value:.2g}", ha="center", va="center", color=colour, fontsize=8)
+            colour = "white" if abs(value) > chart.full / 2 else "black"
+            shown = f"{value:.2g}"  # what the colour bar measures
+            ax.text(a, b, shown, ha="center", va="center", color=colour, fontsize=8)
+    return ax
+
+
+def _sample(chart: charts.SampleChart, ax: Axes | None) -> Axes:
+    p, q = chart.predictor, chart.adversary
+    k = p.shape[1]
+    places = chart.places * [1.0, -1.4]
+    ax = _axes(ax)
+    for a, b in chart.edges:
+        ax.plot(*places[[a, b]].T, color="0.7", zorder=0)
+    bar = BAR_WIDTH / k
+    left = places[:, :1] + (np.arange(k) - (k - 1) / 2) * bar
+    base = np.repeat(places[:, 1:], k, axis=1)
+    ax.bar(left.ravel(), BAR_HEIGHT * p.ravel(), bar, base.ravel(), color=PREDICTOR,
+           label="predictor p")  # fmt: skip
+    ax.bar(left.ravel(), -BAR_HEIGHT * q.ravel(), bar, base.ravel(), color=ADVERSARY,
+           label="adversary q")  # fmt: skip
+    clear = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5}  # of the edges
+    for i, (x, y) in enumerate(places):
+        above, below = y + BAR_HEIGHT + 0.05, y - BAR_HEIGHT - 0.05
+        ax.text(x, above, chart.head(i), ha="center", va="bottom", bbox=clear)
+        if chart.captions is not None:
+            caption = chart.captions[i]
+            ax.text(x, below, caption, ha="center", va="top", color="0.4", bbox=clear)
+    ax.set_xlim(places[:, 0].min() - 0.7, places[:, 0].max() + 0.7)
+    ax.set_ylim(places[:, 1].min() - 0.8, places[:, 1].max() + 0.8)
+    ax.set_axis_off()
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
     return ax
 
 
@@ -282,10 +338,3 @@ def _named(models: Any) -> dict[str, Any]:
         name if names.count(name) == 1 else f"{name} {i}": model
         for i, (name, model) in enumerate(zip(names, models, strict=True))
     }
-
-
-def _fitted(model: Any, attribute: str) -> Any:
-    if not hasattr(model, attribute):
-        how = "with alphas='auto' or a list of them" if attribute == "alpha_scores_" else "first"
-        raise InvalidInputError(f"the {type(model).__name__} has no {attribute}; fit it {how}.")
-    return getattr(model, attribute)

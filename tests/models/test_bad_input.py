@@ -1,5 +1,7 @@
 """Bad input gets a message that names the sample and the field, and an error of our own type."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from robustruct import AGM, CRF, SSVM, Graph
 from robustruct.errors import IncompatibleError, InvalidInputError, RobustructError
 from robustruct.losses import CostMatrix
+from robustruct.models.parameters import PARAMETERS
 
 X3 = [np.ones((2, 3)), np.ones((3, 3))]
 Y3 = [["a", "b"], ["b", "a", "b"]]
@@ -40,6 +43,12 @@ def with_value(value):
         ({"patience": 0}, "patience=0"),
         ({"n_jobs": 0}, "n_jobs=0; give a number of threads"),
         ({"n_jobs": 1.5}, r"n_jobs=1\.5"),
+        ({"n_jobs": "all"}, "n_jobs='all'; give a number of threads"),
+        ({"engine": "dask"}, "engine='dask'; give a DaskEngine, or None"),
+        ({"warm_start": "no"}, "warm_start='no'; give True or False"),
+        ({"verbose": -1}, "verbose=-1; give 0"),
+        ({"random_state": "now"}, "random_state='now'; give an integer"),
+        ({"inference": "exakt"}, "inference='exakt' .*; did you mean 'exact'. Use one of 'auto'"),
         ({"decision": "vote"}, "decision='vote' is not known; use one of"),
         ({"optimizer": "adam"}, "optimizer='adam' is not known; use one of 'auto'"),
         ({"loss": "l2"}, r"loss='l2' is not known; use one of 'hamming', 'absolute', 'squared'"),
@@ -62,6 +71,26 @@ def with_value(value):
 def test_parameters(Model, parameters, message):
     with pytest.raises(InvalidInputError, match=message):
         Model(**parameters).fit(X3, Y3)
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_every_parameter_is_declared_and_its_default_accepted(Model):
+    model = Model()
+    assert set(Model._parameters) == set(model.get_params())
+    for name, accepted in Model._parameters.items():
+        assert accepted.complaint(name, getattr(model, name)) is None
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 3)])
+def test_numbers_of_any_type_are_numbers(value):
+    assert PARAMETERS["alpha"].complaint("alpha", value) is None
+    assert PARAMETERS["alphas"].complaint("alphas", [value]) is None
+
+
+@pytest.mark.parametrize("value", [True, 0, -1e-300, np.inf, np.nan, "1", [1.0], 1j])
+def test_what_is_no_positive_number(value):
+    wanted = f"alpha={value!r}; alpha is the strength of the penalty"
+    assert PARAMETERS["alpha"].complaint("alpha", value).startswith(wanted)
 
 
 @pytest.mark.parametrize(

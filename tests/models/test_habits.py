@@ -161,7 +161,7 @@ def test_tagging_schemes_hold_in_every_kind_of_prediction(Model):
     new = [[list(words[i]) for i in rng.integers(len(words), size=6)] for _ in range(30)]
     loose = Model(alpha=0.02).fit(X, y)
     assert any(breaks_bio(labels) for labels in loose.predict(new))
-    for decision in Model._decisions:
+    for decision in Model._parameters["decision"].choices:
         model = Model(alpha=0.02, constraints="BIO", decision=decision).fit(X, y)
         assert not any(breaks_bio(labels) for labels in model.predict(new))
         for ranked in model.predict_k_best(new, 5):
@@ -182,7 +182,7 @@ def test_forbidden_transitions_are_never_predicted(Model):
     ]
     assert set(forbidden) <= pairs
     X_kept, y_kept = [X[s] for s in kept], [y[s] for s in kept]
-    for decision in Model._decisions:
+    for decision in Model._parameters["decision"].choices:
         model = Model(alpha=0.1, forbidden=forbidden, decision=decision).fit(X_kept, y_kept)
         for labels in model.predict(X):
             assert not {(0, 1), (2, 2)} & set(

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,60 @@ def test_fits_a_phone(opened: Any) -> None:
     for i in range(5):
         opened.execute_script(f"document.getElementById('report-tab-{i}').click()")
         assert overflow(opened) <= 0, f"tab {i} is wider than the screen"
+
+
+CLIPPED = """
+const edge = document.documentElement.clientWidth, found = [];
+for (const item of document.querySelectorAll("main button, main text, main td, main th, main li")) {
+  const box = item.getBoundingClientRect();
+  if (!box.width) continue;  // on another tab
+  const around = item.closest(".scroll");
+  const limit = around ? around.getBoundingClientRect().right : edge;
+  const marked = around && around.classList.contains("after");
+  if (box.right > limit + 1 && !marked || box.left < -1 && !around) found.push(item.outerHTML);
+}
+return found
+"""
+
+
+@both
+def test_what_goes_on_beyond_the_edge_of_a_phone_fades_there(opened: Any) -> None:
+    opened.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 375, "height": 740, "deviceScaleFactor": 2, "mobile": True},
+    )
+    for i in range(5):
+        opened.execute_script(f"document.getElementById('report-tab-{i}').click()")
+        WebDriverWait(opened, 10).until(lambda browser: browser.execute_script(CLIPPED) == [])
+    opened.execute_script("document.getElementById('report-tab-0').click()")
+    table = opened.find_element(By.CSS_SELECTOR, "#report-panel-0 .scroll")
+
+    def edges(browser: Any) -> set[str]:
+        return set(table.get_attribute("class").split()) - {"scroll"}
+
+    assert edges(opened) == {"after"}
+    assert "gradient" in table.value_of_css_property("mask-image")
+    opened.execute_script("arguments[0].scrollLeft = 40", table)
+    WebDriverWait(opened, 10).until(lambda browser: edges(browser) == {"before", "after"})
+    opened.execute_script("arguments[0].scrollLeft = 9999", table)
+    WebDriverWait(opened, 10).until(lambda browser: edges(browser) == {"before"})
+
+
+@one
+@pytest.mark.parametrize("width", [375, 1200])
+def test_charts_use_the_width_and_words_keep_their_size(opened: Any, width: int) -> None:
+    opened.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    room = opened.find_element(By.TAG_NAME, "main").size["width"]
+    charts = opened.find_elements(By.CSS_SELECTOR, "#report-panel-0 .box > svg")
+    assert [chart.size["width"] for chart in charts] == [room - 80] * 2
+    ticks = opened.find_elements(By.CSS_SELECTOR, "#report-panel-0 .box .tick.middle")
+    boxes = [tick.rect for tick in ticks]
+    assert all(12 <= box["height"] <= 18 for box in boxes)
+    for one, other in pairwise(boxes):
+        assert one["x"] + one["width"] < other["x"] or other["y"] > one["y"] + 20
 
 
 @one

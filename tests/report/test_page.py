@@ -1,15 +1,19 @@
 """The report as text: complete, self-contained, and safe whatever labels and words hold."""
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from report_cases import NASTY
 
+from robustruct.charts import Axis, Line, LineChart, magnitude, ticks
 from robustruct.comparison import Comparison
 from robustruct.report import render, write
-from robustruct.report.charts import Axis, linear_axis, log_axis
+from robustruct.report.charts import Scale, line_chart, scale_for
 from robustruct.report.html import tag, text
 
 VOID = {"br", "link", "meta"}
@@ -122,17 +126,47 @@ def test_children_are_escaped_unless_they_are_elements() -> None:
     assert text("a", tag("br")) == "a<br>"
 
 
-def test_axes_place_values_and_mark_round_numbers() -> None:
-    axis = Axis(0.0, 10.0, 100.0, 200.0)
-    assert [axis.place(v) for v in (0, 5, 10, 99)] == [100, 150, 200, 200]
-    assert axis.ticks() == [0, 2, 4, 6, 8, 10]
-    log = log_axis([1e-3, 1.0], 0.0, 300.0)
-    assert log.place(0.1) == pytest.approx(200, abs=0.1)
-    assert {0.001, 0.01, 0.1, 1.0} >= {
-        round(tick, 6) for tick in log_axis([1e-3, 1e2], 0.0, 1.0).ticks()
-    } - {10.0, 100.0}
-    short = log_axis([0.013, 0.5], 0.0, 1.0)
-    assert [round(tick, 3) for tick in short.ticks()] == [0.02, 0.05, 0.1, 0.2, 0.5]
-    same = linear_axis([3.0, 3.0], 0.0, 1.0)
+def test_scales_place_values_and_mark_round_numbers() -> None:
+    scale = Scale(0.0, 10.0)
+    assert [scale.place(v) for v in (0, 5, 10, 99)] == [0, 0.5, 1, 1]
+    assert scale.ticks() == [0, 2, 4, 6, 8, 10]
+    line, log = Axis(""), Axis("", log=True)
+    assert scale_for(log, [1e-3, 1.0]).place(0.1) == pytest.approx(2 / 3)
+    same = scale_for(line, [3.0, 3.0])
     assert same.low < 3 < same.high
-    assert log_axis([0.0, -1.0], 0.0, 1.0).low > 0
+    assert scale_for(log, [0.0, -1.0]).low > 0
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.0001, 1e12), st.booleans())
+def test_ticks_are_few_round_and_inside(low: float, factor: float, log: bool) -> None:
+    high = low * factor
+    found = ticks(low, high, log=log)
+    assert 2 <= len(found) <= 9
+    assert found == sorted(set(found))
+    room = 1e-4 * low if log else 1e-6 * (high - low)
+    assert all(low - room <= tick <= high * 1.0001 for tick in found)
+    if factor > 100 and log:
+        assert all(round(tick / 10 ** math.floor(math.log10(tick * 1.001)), 6) in (1, 2, 3, 5)
+                   for tick in found)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.013, 0.5, "0.02 0.05 0.1 0.2 0.5"),
+        (1e-3, 1e2, "0.001 0.01 0.1 1 10 100"),
+        (1e-20, 1e4, "1e-20 1e-16 1e-12 1e-8 1e-4 1 1e4"),
+        (0.012, 0.04, "0.015 0.02 0.025 0.03 0.035 0.04"),
+    ],
+)
+def test_ticks_of_logarithmic_axes(low: float, high: float, wanted: str) -> None:
+    assert " ".join(map(magnitude, ticks(low, high, log=True))) == wanted
+
+
+def test_a_long_line_is_thinned_but_keeps_its_ends_and_its_mark() -> None:
+    n = 5000
+    line = Line("AGM", range(1, n + 1), [1.0] * n, [f"point {i}" for i in range(n)], marked=4321)
+    chart = LineChart("", [line], Axis("", log=True), Axis(""))
+    tips = Page(line_chart(chart)).tips()
+    assert len(tips) <= 121
+    assert {"point 0", "point 4321", f"point {n - 1}"} <= set(tips)

@@ -6,7 +6,7 @@ import numpy as np
 
 from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import optimizer_name
+from robustruct.models.parameters import NameOrOptions, optimizer_name, with_choices
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
@@ -169,7 +169,7 @@ class AGM(StructuredModel):
     [array(['D', 'N'], dtype='<U1')]
     """
 
-    _optimizers = ("auto", "pairwise", "subgradient")
+    _parameters = with_choices(optimizer=NameOrOptions("auto", "pairwise", "subgradient"))
 
     def _minimise(
         self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int

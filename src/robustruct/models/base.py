@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from robustruct.errors import IncompatibleError, InvalidInputError
@@ -19,7 +21,7 @@ from robustruct.models.assembly import LabelSummary, Plan, Summary, Truth, plann
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.here import Engine, Here
 from robustruct.models.inspection import Inspection
-from robustruct.models.parameters import check_parameters
+from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.training.checkpoints import Checkpoints
@@ -30,14 +32,12 @@ from robustruct.training.site import Site, Sites
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
 
-class StructuredModel(Prediction, Inspection):
+class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
-    _decisions: tuple[str, ...] = ("map", "predictor")
+    _parameters: Mapping[str, Accepted] = PARAMETERS
     _last_blocks: Any
     _bias = True  # a constant feature on every node; CRFsuite's models have none
-    _optimizers: tuple[str, ...] = ("auto", "pairwise")
-    _inferences: tuple[str, ...] = ("auto", "exact", "relaxed")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -146,7 +146,7 @@ class StructuredModel(Prediction, Inspection):
         if validation is not None:
             stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
         if self.alphas is not None:
-            from robustruct.models.selection import select_alpha  # loads scikit-learn
+            from robustruct.models.selection import select_alpha  # takes long to load
 
             alpha, learnt["alpha_scores_"] = checkpointing.kept_choice(checkpoints) or select_alpha(
                 self, problem, learnt["classes_"], X, y, sample_weight, node_weight
@@ -275,8 +275,6 @@ class StructuredModel(Prediction, Inspection):
             )
         else:
             return
-        from sklearn.exceptions import ConvergenceWarning
-
         warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
@@ -303,14 +301,13 @@ class StructuredModel(Prediction, Inspection):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without what only a warm start could use."""
-        return {name: value for name, value in vars(self).items() if name != "_last_blocks"}
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_last_blocks"}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags
-
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        # A classifier in all but name: of estimator_type "classifier" no ragged y is accepted.
-        tags.classifier_tags = ClassifierTags()
         return tags

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
 from robustruct.formats.container import checksum
 from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.parameters import OneOf
 from robustruct.training.checkpoints import Checkpoints, Keepable
 from robustruct.training.fit import Progress
 from robustruct.training.problem import arrays_of
@@ -76,18 +76,16 @@ def _drawn_seed(random_state: Any) -> int:
         return int(np.random.randint(2**31))  # noqa: NPY002 (what np.random.seed is about)
     if isinstance(random_state, Integral):
         random_state = np.random.RandomState(int(random_state))
-    if not isinstance(random_state, np.random.RandomState):
-        raise InvalidInputError(
-            f"random_state={random_state!r}; give an integer, a numpy RandomState, or None."
-        )
     return int(random_state.randint(2**31))
 
 
 def _described(model: StructuredModel) -> str:
-    """The optimizer, with its options where it has any."""
+    """The optimizer by its own name ("auto" is the first one after it), or with its options."""
     if not isinstance(model.optimizer, str):
         return repr(model.optimizer)
-    return model._optimizers[1] if model.optimizer == "auto" else model.optimizer
+    accepted = model._parameters["optimizer"]
+    assert isinstance(accepted, OneOf)
+    return accepted.choices[1] if model.optimizer == "auto" else model.optimizer
 
 
 def _identity(

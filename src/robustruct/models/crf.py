@@ -13,6 +13,7 @@ from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.here import Engine
+from robustruct.models.parameters import NameOrOptions, OneOf, with_choices
 from robustruct.scores import Scores
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import fit_likelihood
@@ -36,9 +37,11 @@ class CRF(StructuredModel):
         With every checkpoint L-BFGS begins anew, as its memory cannot be kept: make it rare.
     """
 
-    _decisions = ("bayes", "map")
-    _optimizers = ("auto", "lbfgs")
-    _inferences = ("auto", "exact")
+    _parameters = with_choices(
+        decision=OneOf("bayes", "map"),
+        optimizer=NameOrOptions("auto", "lbfgs"),
+        inference=OneOf("auto", "exact"),
+    )
 
     def __init__(
         self,

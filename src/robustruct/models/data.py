@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from robustruct.arrays import as_array, as_csr, as_floats, length, refuse_masked
 from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.graphs import Batch
 from robustruct.losses import as_labels, encode_labels, exactly_comparable
-from robustruct.models.estimator import Estimator
 
 
 def is_flat(X: Any) -> bool:
@@ -27,17 +29,13 @@ def is_flat(X: Any) -> bool:
     return n_dimensions == 2 or (n_dimensions < 2 and X.dtype.kind != "O")
 
 
-def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
+def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
     """A plain 2-D X (and y, when fitting) after scikit-learn's checks, with errors of our type."""
-    from sklearn.exceptions import NotFittedError
-
     if sp.issparse(X):
         X = as_csr(X, "X")
     else:
         refuse_masked(X, "X")
         X = np.asarray(X) if isinstance(X, np.matrix) else X
-    from sklearn.utils.validation import validate_data
-
     if fitting and isinstance(y, list | tuple):
         y = as_labels(y)  # numpy would turn labels of several types into strings
     if isinstance(y, np.ndarray):

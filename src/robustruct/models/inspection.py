@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, split_weights
 from robustruct.losses import as_labels, encode_labels
-from robustruct.models.estimator import Estimator, check_is_fitted
 from robustruct.models.explanation import Explanation, explanation
 
 
-class Inspection(Estimator):
+class Inspection:
     """The part of a model that shows its weights."""
 
     classes_: np.ndarray

@@ -1,90 +1,199 @@
-"""Checks of the constructor's parameters, made when fit is called."""
+"""Parameters of models: a table says what each may be, and one check reads it before a fit."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from robustruct.errors import InvalidInputError, shown
-from robustruct.training.checkpoints import interval
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
+class Accepted(Protocol):
+    """What a parameter may be."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        """What is wrong with a value, and what to give instead; None if nothing is."""
+
+
+@dataclass(frozen=True)
+class Positive:
+    """A finite number > 0."""
+
+    meaning: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and math.isfinite(value) and value > 0:
+            return None
+        return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
+
+
+@dataclass(frozen=True)
+class Count:
+    """An integer > 0."""
+
+    meaning: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
+            return None
+        return f"{name}={shown(value)}; {name} is {self.meaning} and must be an integer > 0."
+
+
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """One of a few names."""
+
+    choices: tuple[str, ...]
+
+    def __init__(self, *choices: str) -> None:
+        object.__setattr__(self, "choices", choices)
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if isinstance(value, str) and value in self.choices:
+            return None
+        close = get_close_matches(value, self.choices, 1) if isinstance(value, str) else []
+        hint = f"did you mean {close[0]!r}? Use" if close else "use"
+        return f"{name}={shown(value)} is not known; {hint} one of {', '.join(map(repr, self.choices))}."
+
+
+class NameOrOptions(OneOf):
+    """One of a few names, or an object with options whose ``name`` is one of them."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return super().complaint(name, optimizer_name(value))
+
+
+@dataclass(frozen=True)
+class OrNone:
+    """What ``inner`` accepts, or None."""
+
+    inner: Accepted
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return None if value is None else self.inner.complaint(name, value)
+
+
+@dataclass(frozen=True)
+class NameOrEach:
+    """One of a few names, or a sequence of what ``each`` accepts."""
+
+    names: OneOf
+    each: Accepted
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if isinstance(value, str):
+            return self.names.complaint(name, value)
+        values = list(np.atleast_1d(value))
+        if not values:
+            return f"{name} is empty; list the values to choose from."
+        return next(filter(None, (self.each.complaint(name, one) for one in values)), None)
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Whatever passes a test."""
+
+    test: Callable[[Any], bool]
+    remedy: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return None if self.test(value) else f"{name}={shown(value)}; {self.remedy}"
+
+
+@dataclass(frozen=True)
+class NoIterator:
+    """Anything that can be read more than once; what is inside is checked with the labels."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if not isinstance(value, Iterator):
+            return None
+        return f"{name} is an iterator, which is empty after one use; give a list."
+
+
+@dataclass(frozen=True)
+class WithTheData:
+    """Can only be judged once samples and labels are known, and is checked there."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return None
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and value in (0, 1))
+
+
+FLAG = Passing(_is_flag, "give True or False.")
+PATH = Passing(
+    lambda value: isinstance(value, str | os.PathLike), "give the path of a folder, or None."
+)
+
+PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
+    {
+        "loss": WithTheData(),
+        "alpha": OrNone(Positive("the strength of the penalty (None: 1 / n_samples)")),
+        "optimizer": NameOrOptions("auto", "pairwise"),
+        "tol": Positive("the relative duality gap at which training stops"),
+        "max_iter": Count("the largest number of passes over the data"),
+        "decision": OneOf("map", "predictor"),
+        "class_weight": WithTheData(),
+        "forbidden": NoIterator(),
+        "constraints": WithTheData(),
+        "inference": OneOf("auto", "exact", "relaxed"),
+        "engine": OrNone(
+            Passing(
+                lambda value: hasattr(value, "sites") and hasattr(value, "n_workers"),
+                "give a DaskEngine, or None to train in this process.",
+            )
+        ),
+        "alphas": OrNone(
+            NameOrEach(OneOf("auto"), Positive("the strengths of penalty to choose from"))
+        ),
+        "cv": WithTheData(),
+        "patience": Count("the number of evaluations without improvement"),
+        "n_jobs": OrNone(
+            Passing(
+                lambda value: isinstance(value, Integral) and value != 0,
+                "give a number of threads, -1 for all cores, or None for one.",
+            )
+        ),
+        "random_state": OrNone(
+            Passing(
+                lambda value: isinstance(value, Integral | np.random.RandomState),
+                "give an integer, a numpy RandomState, or None.",
+            )
+        ),
+        "warm_start": FLAG,
+        "checkpoint": OrNone(PATH),
+        "checkpoint_every": WithTheData(),
+        "resume": FLAG,
+        "verbose": Passing(
+            lambda value: isinstance(value, Integral) and int(value) >= 0,
+            "give 0 for silence or 1 for progress.",
+        ),
+    }
+)
+"""What AGM, CRF and SSVM accept where they do not say otherwise."""
+
+
+def with_choices(**choices: OneOf) -> Mapping[str, Accepted]:
+    """The table of a model that differs in some choices."""
+    return MappingProxyType({**PARAMETERS, **choices})
+
+
 def check_parameters(model: StructuredModel) -> None:
     """Refuse values that no fit can use; what depends on the data is checked where it is used."""
-    name = type(model).__name__
-    if model.alpha is not None:
-        _check_positive(
-            name, "alpha", model.alpha, "the strength of the penalty (None: 1 / n_samples)"
-        )
-    if isinstance(model.alphas, str):
-        _check_choice(name, "alphas", model.alphas, ("auto",))
-    elif model.alphas is not None:
-        values = list(np.atleast_1d(model.alphas))
-        if not values:
-            raise InvalidInputError(f"{name}: alphas is empty; list the values to choose from.")
-        for value in values:
-            _check_positive(name, "alphas", value, "the strengths of penalty to choose from")
-    _check_positive(name, "tol", model.tol, "the relative duality gap at which training stops")
-    _check_count(name, "max_iter", model.max_iter, "the largest number of passes over the data")
-    _check_count(name, "patience", model.patience, "the number of evaluations without improvement")
-    _check_choice(name, "decision", model.decision, model._decisions)
-    _check_choice(name, "optimizer", optimizer_name(model.optimizer), model._optimizers)
-    _check_choice(name, "inference", model.inference, model._inferences)
-    if model.checkpoint is not None and not isinstance(model.checkpoint, str | os.PathLike):
-        raise InvalidInputError(
-            f"{name}: checkpoint={shown(model.checkpoint)}; give the path of a folder, or None."
-        )
-    interval(model.checkpoint_every)
-    if model.resume and model.checkpoint is None:
-        raise InvalidInputError(
-            f"{name}: resume=True, but no folder to resume from; name it in checkpoint=..."
-        )
-    if isinstance(model.forbidden, Iterator):
-        raise InvalidInputError(
-            f"{name}: forbidden is an iterator, which is empty after one use; give a list."
-        )
-    if model.n_jobs is not None and (not isinstance(model.n_jobs, Integral) or model.n_jobs == 0):
-        raise InvalidInputError(
-            f"{name}: n_jobs={shown(model.n_jobs)}; give a number of threads, -1 for all cores, "
-            "or None "
-            "for one."
-        )
 
 
-def optimizer_name(optimizer: Any) -> Any:
-    """The name of an optimizer, which is given by it or as an object that has options."""
-    return optimizer if isinstance(optimizer, str) else getattr(optimizer, "name", optimizer)
-
-
-def _check_count(name: str, parameter: str, value: Any, meaning: str) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise InvalidInputError(
-            f"{name}: {parameter}={shown(value)}; {parameter} is {meaning} and must be an integer "
-            "> 0."
-        )
-
-
-def _check_positive(name: str, parameter: str, value: Any, meaning: str) -> None:
-    try:
-        valid = not isinstance(value, bool) and bool(np.isfinite(value)) and value > 0
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        raise InvalidInputError(
-            f"{name}: {parameter}={shown(value)}; {parameter} is {meaning} and must be > 0."
-        )
-
-
-def _check_choice(name: str, parameter: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InvalidInputError(
-            f"{name}: {parameter}={shown(value)} is not known; use one of "
-            f"{', '.join(map(repr, choices))}."
-        )
+from robustruct.errors import InvalidInputError, shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
@@ -14,7 +15,6 @@ from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of, without_impossible
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
-from robustruct.models.estimator import Estimator, check_is_fitted
 from robustruct.scores import Scores
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does to the value
 
 
-class Prediction(Estimator):
+class Prediction:
     """The part of a model that needs no training data."""
 
     loss: LossLike

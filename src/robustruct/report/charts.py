@@ -1,28 +1,31 @@
-"""Charts as inline SVG and tables; colours are classes, so that the page decides on them."""
+"""Charts as inline SVG and tables; colours are classes, so that the page decides on them.
+
+Places are percentages of the chart's box, so that a chart is as wide as the page lets it while its
+words keep their size.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from robustruct.report.html import Html, shortened, tag
+from robustruct.charts import Axis, BarChart, IntervalChart, Line, LineChart, Matrix, ticks
+from robustruct.report.html import Html, scroll, shortened, tag
 
-WIDTH, HEIGHT = 640.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 84.0, 14.0, 30.0, 56.0  # room for the larger type of small screens
+HEIGHT, ROW = 280, 34  # pixels, of a chart of lines and of an interval
+MOST_POINTS = 120  # of a line
 
 
 @dataclass(frozen=True)
-class Axis:
-    """From values to places on the page."""
+class Scale:
+    """From values to places, 0 at the low end and 1 at the high one."""
 
     low: float
     high: float
-    start: float
-    end: float
     log: bool = False
 
     def place(self, value: float) -> float:
@@ -30,44 +33,22 @@ class Axis:
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(at)
-        share = 0.5 if high == low else (at - low) / (high - low)
-        return self.start + share * (self.end - self.start)
+        return 0.5 if high == low else (at - low) / (high - low)
 
     def ticks(self) -> list[float]:
         """Round numbers between the ends."""
-        if self.log:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            factors = (1, 2, 5) if len(powers) <= 4 else (1,)
-            marks = [10.0**power * factor for power in powers for factor in factors]
-            inside = [mark for mark in marks if self.low <= mark <= self.high]
-            return inside[:: 1 + len(inside) // 8]
-        unit = _round_step((self.high - self.low) / 5)
-        first = math.ceil(self.low / unit - 1e-9)
-        return [i * unit for i in range(first, math.floor(self.high / unit + 1e-9) + 1)]
+        return ticks(self.low, self.high, log=self.log)
 
 
-def log_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """A logarithmic axis over the positive values."""
-    positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
-    low, high = min(positive), max(positive)
-    return Axis(low, high * 1.0001 if high > low else low * 10, start, end, log=True)
-
-
-def linear_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """A linear axis with a little room at both ends."""
+def scale_for(axis: Axis, values: Sequence[float]) -> Scale:
+    """A scale over values, or over the positive ones of a logarithmic axis."""
+    if axis.log:
+        positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
+        low, high = min(positive), max(positive)
+        return Scale(low, high if high > low else low * 10, log=True)
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
-    return Axis(low - room if low != 0 else 0.0, high + room, start, end)
-
-
-def _round_step(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
-
-
-def number(value: float) -> str:
-    """Three digits, short."""
-    return f"{value:.3g}"
+    return Scale(low - room if low != 0 else 0.0, high + room)
 
 
 def short(label: str) -> str:
@@ -75,78 +56,70 @@ def short(label: str) -> str:
     return shortened(label, 16)
 
 
-def percent(value: float) -> str:
-    """A share as a percentage, two digits."""
-    shown = f"{100 * value:.2g}" if abs(value) < 1 else f"{100 * value:.0f}"
-    return f"{shown} %"
+def line_chart(chart: LineChart) -> Html:
+    """Lines; every point has a tooltip."""
+    lines = [line for line in chart.lines if len(line.x)]
+    x_scale = scale_for(chart.x, [x for line in lines for x in line.x])
+    y_scale = scale_for(chart.y, [y for line in lines for y in line.y])
+    drawn: list[Any] = [_grid(chart.x, x_scale)]
+    for value in y_scale.ticks():
+        y = _percent(1 - y_scale.place(value))
+        drawn.append(tag("line", x1="0%", x2="100%", y1=y, y2=y, class_="grid"))
+        drawn.append(tag("text", chart.y.written(value), x="0%", y=y, dx=-6, dy=4,
+                         class_="tick end"))  # fmt: skip
+    drawn.append(tag("text", chart.y.label, x="0%", y="0%", dx=-58, dy=-14, class_="axis"))
+    drawn += [_line(line, x_scale, y_scale) for line in lines]
+    names = [line.name for line in chart.lines]
+    return tag("figure", legend(names), _box(chart.title, drawn, HEIGHT), class_="chart")
 
 
-@dataclass(frozen=True)
-class Series:
-    """A line of a chart."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    tips: Sequence[str]
-    marked: int | None = None
-    """Place of a point to be emphasised."""
-
-
-def line_chart(
-    title: str,
-    series: Sequence[Series],
-    x_label: str,
-    y_label: str,
-    *,
-    log_y: bool,
-    x_text: Callable[[float], str] = number,
-    y_text: Callable[[float], str] = number,
-) -> Html:
-    """Lines over a logarithmic x axis; every point has a tooltip."""
-    xs = [x for one in series for x, _ in one.points]
-    ys = [y for one in series for _, y in one.points]
-    x_axis = log_axis(xs, LEFT, WIDTH - RIGHT)
-    y_axis = (log_axis if log_y else linear_axis)(ys, HEIGHT - BOTTOM, TOP)
-    drawn: list[Any] = [_axes(x_axis, y_axis, x_label, y_label, x_text, y_text)]
-    for one in series:
-        places = [(x_axis.place(x), y_axis.place(y)) for x, y in one.points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        name = one.name.lower()
-        drawn.append(tag("polyline", points=path, class_=f"line {name}"))
-        for i, ((x, y), tip) in enumerate(zip(places, one.tips, strict=True)):
-            size = 6.0 if i == one.marked else 3.5
-            drawn.append(
-                tag("circle", cx=x, cy=y, r=size, class_=f"dot {name}", data_tip=tip, role="img")
-            )
-    picture = tag(
-        "svg", drawn, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="group", aria_label=title,
-        data_rove=True,
-    )  # fmt: skip
-    return tag("figure", legend([one.name for one in series]), picture, class_="chart")
-
-
-def _axes(
-    x_axis: Axis,
-    y_axis: Axis,
-    x_label: str,
-    y_label: str,
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
-) -> list[Html]:
-    bottom = HEIGHT - BOTTOM
-    drawn = []
-    for value in x_axis.ticks():
-        x = x_axis.place(value)
-        drawn.append(tag("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid"))
-        drawn.append(tag("text", x_text(value), x=x, y=bottom + 20, class_="tick middle"))
-    for value in y_axis.ticks():
-        y = y_axis.place(value)
-        drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-        drawn.append(tag("text", y_text(value), x=LEFT - 6, y=y + 4, class_="tick end"))
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    drawn.append(tag("text", x_label, x=middle, y=HEIGHT - 8, class_="axis middle"))
-    drawn.append(tag("text", y_label, x=0.0, y=16.0, class_="axis"))
+def _line(line: Line, x_scale: Scale, y_scale: Scale) -> list[Html]:
+    kept = _spread(len(line.x), line.marked)
+    places = [(x_scale.place(line.x[i]), 1 - y_scale.place(line.y[i])) for i in kept]
+    name = line.name.lower()
+    path = " ".join(f"{1000 * x:.1f},{1000 * y:.1f}" for x, y in places)
+    stroke = tag("polyline", points=path, class_=f"line {name}", vector_effect="non-scaling-stroke")
+    # Points of a path cannot be percentages: a picture of its own is stretched over the box.
+    drawn = [
+        tag("svg", stroke, viewBox="0 0 1000 1000", preserveAspectRatio="none", width="100%",
+            height="100%")
+    ]  # fmt: skip
+    for i, (x, y) in zip(kept, places, strict=True):
+        size = 6.0 if i == line.marked else 3.5
+        drawn.append(
+            tag("circle", cx=_percent(x), cy=_percent(y), r=size, class_=f"dot {name}",
+                data_tip=line.tips[i], role="img")
+        )  # fmt: skip
     return drawn
+
+
+def _spread(n: int, marked: int | None) -> list[int]:
+    """At most MOST_POINTS of n places and the marked one, the first and the last among them."""
+    if n <= MOST_POINTS:
+        return list(range(n))
+    kept = set((np.geomspace(1, n, MOST_POINTS).astype(int) - 1).tolist())
+    return sorted(kept if marked is None else kept | {marked})
+
+
+def _grid(axis: Axis, scale: Scale) -> list[Html]:
+    """The x axis."""
+    drawn = []
+    for value in scale.ticks():
+        x = _percent(scale.place(value))
+        drawn.append(tag("line", x1=x, x2=x, y1="0%", y2="100%", class_="grid"))
+        drawn.append(tag("text", axis.written(value), x=x, y="100%", dy=20, class_="tick middle"))
+    drawn.append(tag("text", axis.label, x="50%", y="100%", dy=42, class_="axis middle"))
+    return drawn
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def _box(title: str, drawn: list[Any], height: int) -> Html:
+    """A picture with room for what is written around it."""
+    picture = tag("svg", drawn, role="group", aria_label=title, data_rove=True)
+    return tag("div", picture, class_="box", style=f"--height:{height}px")
 
 
 def legend(names: Sequence[str]) -> Html:
@@ -158,50 +131,28 @@ def legend(names: Sequence[str]) -> Html:
     return tag("div", entries, class_="legend")
 
 
-def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], unit: str) -> Html:
-    """(name, low, value, high) as dots with whiskers."""
-    step, left = 34.0, 80.0
-    height = step * len(rows) + 54
-    ends = [value for _, low, _, high in rows for value in (low, high)]
-    axis = linear_axis(ends, left, WIDTH - RIGHT)
-    drawn: list[Any] = []
-    for value in axis.ticks():
-        x = axis.place(value)
-        drawn.append(tag("line", x1=x, x2=x, y1=4.0, y2=height - 50, class_="grid"))
-        drawn.append(tag("text", number(value), x=x, y=height - 30, class_="tick middle"))
-    drawn.append(tag("text", unit, x=(left + WIDTH) / 2, y=height - 6, class_="axis middle"))
-    for i, (name, low, value, high) in enumerate(rows):
-        y = step * (i + 0.5) + 2
-        kind = name.lower()
-        tip = f"{name}: {number(value)}, 95 % interval {number(low)} to {number(high)}"
-        drawn.append(tag("text", name, x=left - 10, y=y + 4, class_="tick end strong"))
-        drawn.append(
-            tag("line", x1=axis.place(low), x2=axis.place(high), y1=y, y2=y, class_=f"line {kind}")
-        )
-        drawn.append(
-            tag("circle", cx=axis.place(value), cy=y, r=6.0, class_=f"dot {kind}", data_tip=tip,
-                role="img")
-        )  # fmt: skip
-    return tag(
-        "figure",
-        tag("svg", drawn, viewBox=f"0 0 {WIDTH:g} {height:g}", role="group", aria_label=title,
-            data_rove=True),
-        class_="chart",
-    )  # fmt: skip
+def interval_chart(chart: IntervalChart) -> Html:
+    """Dots with whiskers."""
+    ends = [value for one in chart.intervals for value in (one.low, one.high)]
+    scale = scale_for(chart.axis, ends)
+    n = len(chart.intervals)
+    drawn: list[Any] = [_grid(chart.axis, scale)]
+    for i, one in enumerate(chart.intervals):
+        y = _percent((i + 0.5) / n)
+        low, middle, high = (_percent(scale.place(v)) for v in (one.low, one.value, one.high))
+        kind = one.name.lower()
+        drawn += [
+            tag("text", one.name, x="0%", y=y, dx=-10, dy=4, class_="tick end strong"),
+            tag("line", x1=low, x2=high, y1=y, y2=y, class_=f"line {kind}"),
+            tag("circle", cx=middle, cy=y, r=6.0, class_=f"dot {kind}", data_tip=one.tip,
+                role="img"),
+        ]  # fmt: skip
+    return tag("figure", _box(chart.title, drawn, ROW * n), class_="chart")
 
 
-def heat_map(
-    title: str,
-    values: np.ndarray,
-    labels: Sequence[str],
-    *,
-    heat: np.ndarray,
-    tips: Callable[[int, int], str],
-    rows: str,
-    columns: str,
-    written: Callable[[float], str] = number,
-) -> Html:
-    """A (k, k) table coloured by ``heat`` in [-1, 1]; arrow keys go from cell to cell."""
+def heat_map(chart: Matrix) -> Html:
+    """A table coloured by its values; arrow keys go from cell to cell."""
+    labels = chart.labels
     small = len(labels) > 12
     head = tag(
         "tr", tag("td"), [tag("th", tag("span", short(name)), scope="col") for name in labels]
@@ -210,41 +161,41 @@ def heat_map(
     for a, name in enumerate(labels):
         cells = []
         for b in range(len(labels)):
-            strength = abs(float(heat[a, b]))
-            colour = "against" if heat[a, b] < 0 else "for"
+            heat = float(chart.values[a, b]) / chart.full
+            colour = "against" if heat < 0 else "for"
             cells.append(
                 tag(
                     "td",
-                    None if small else written(float(values[a, b])),
-                    class_=f"{colour} deep" if strength > 0.6 else colour,
-                    style=f"--heat:{100 * strength:.0f}%",
-                    data_tip=tips(a, b),
+                    None if small else chart.cell(a, b),
+                    class_=f"{colour} deep" if abs(heat) > 0.6 else colour,
+                    style=f"--heat:{100 * abs(heat):.0f}%",
+                    data_tip=chart.tip(a, b),
                 )
             )
         body.append(tag("tr", tag("th", short(name), scope="row"), cells))
     table = tag("table", tag("thead", head), tag("tbody", body), class_="heat", data_rove=True)
     return tag(
         "figure",
-        tag("figcaption", tag("b", title), f" rows: {rows}, columns: {columns}"),
-        tag("div", table, class_="scroll"),
+        tag("figcaption", tag("b", chart.title), f" rows: {chart.rows}, columns: {chart.columns}"),
+        scroll(table),
         class_="map small" if small else "map",
     )
 
 
-def bars(title: str, labels: Sequence[str], values: Mapping[str, np.ndarray], unit: str) -> Html:
+def bar_chart(chart: BarChart) -> Html:
     """For each label one bar per method."""
-    largest = max((float(v.max()) for v in values.values()), default=0.0) or 1.0
+    largest = max((float(v.max()) for v in chart.heights.values()), default=0.0) or 1.0
     rows = []
-    for i, label in enumerate(labels):
+    for i, label in enumerate(chart.labels):
         drawn = [
             tag(
                 "i",
                 class_=f"bar {name.lower()}",
-                style=f"width:{100 * float(of[i]) / largest:.1f}%",
-                data_tip=f"{label}, {name}: {number(float(of[i]))} {unit}",
+                style=f"width:{100 * float(heights[i]) / largest:.1f}%",
+                data_tip=chart.tip(name, i),
             )
-            for name, of in values.items()
+            for name, heights in chart.heights.items()
         ]
         rows.append(tag("tr", tag("th", short(label), scope="row"), tag("td", drawn)))
-    table = tag("table", tag("tbody", rows), class_="bars", data_rove=True, aria_label=title)
-    return tag("figure", legend(list(values)), table, class_="chart")
+    table = tag("table", tag("tbody", rows), class_="bars", data_rove=True, aria_label=chart.title)
+    return tag("figure", legend(list(chart.heights)), table, class_="chart")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from robustruct.comparison import Example
-from robustruct.graphs.layout import positions
-from robustruct.report.html import Html, shortened, tag
+from robustruct.charts import SampleChart
+from robustruct.report.html import Html, scroll, shortened, tag
 
 BOX = (56.0, 40.0)  # of the small charts
 COLUMN, LEVEL = 84.0, 126.0  # between nodes of a tree
@@ -16,91 +13,84 @@ MARGIN = 52.0
 LONGEST = 18  # characters of a label or word in a strip
 
 
-def drawing(example: Example) -> Html:
+def drawing(chart: SampleChart) -> Html:
     """The sample with labels, predictor p (upwards) and adversary q (downwards)."""
-    picture = _strip(example) if example.is_chain else _tree(example)
-    return tag("div", picture, class_="scroll", tabindex=0, role="region",
-               aria_label=f"test sample {example.place}")  # fmt: skip
+    return scroll(_strip(chart) if chart.is_chain else _tree(chart), chart.title)
 
 
-def _strip(example: Example) -> Html:
-    n = len(example.truth)
+def _strip(chart: SampleChart) -> Html:
+    n = chart.n_nodes
     rows = []
-    if example.captions is not None:
+    if chart.captions is not None:
         words = [
-            tag("td", shortened(caption, LONGEST), class_="word") for caption in example.captions
+            tag("td", shortened(caption, LONGEST), class_="word") for caption in chart.captions
         ]
         rows.append(tag("tr", tag("th", "", scope="row"), words))
-    rows.append(
-        tag(
-            "tr",
-            tag("th", "true", scope="row"),
-            [tag("td", shortened(v, LONGEST)) for v in example.truth],
-        )
-    )
-    for name, labels in example.predicted.items():
+    if chart.truth is not None:
+        true = [tag("td", shortened(label, LONGEST)) for label in chart.truth]
+        rows.append(tag("tr", tag("th", "true", scope="row"), true))
+    for name, labels in chart.predicted.items():
         cells = [
             tag(
                 "td",
                 shortened(labels[i], LONGEST),
-                class_=None if labels[i] == example.truth[i] else "wrong",
+                class_=None if chart.is_right(name, i) else "wrong",
             )
             for i in range(n)
         ]
         head = tag("th", tag("i", class_=f"swatch {name.lower()}"), name, scope="row")
         rows.append(tag("tr", head, cells))
     strategies = [
-        tag("td", tag("svg", _strategies(example, i), viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
-                      width=BOX[0], height=BOX[1], data_tip=tip(example, i), role="img"))
+        tag("td", tag("svg", _strategies(chart, i), viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
+                      width=BOX[0], height=BOX[1], data_tip=chart.tip(i), role="img"))
         for i in range(n)
     ]  # fmt: skip
     rows.append(tag("tr", tag("th", "p ↑ q ↓", scope="row"), strategies, class_="play"))
     return tag("table", tag("tbody", rows), class_="strip", data_rove=True)
 
 
-def _tree(example: Example) -> Html:
-    n = len(example.truth)
-    places = positions(n, example.edges) * [COLUMN, LEVEL] + [MARGIN, 34.0]
+def _tree(chart: SampleChart) -> Html:
+    places = chart.places * [COLUMN, LEVEL] + [MARGIN, 34.0]
     width, height = places.max(axis=0) + [MARGIN, 92.0]
     drawn: list[Any] = [
         tag("line", x1=places[a, 0], y1=places[a, 1] + 20, x2=places[b, 0], y2=places[b, 1] + 20,
             class_="edge")
-        for a, b in example.edges
+        for a, b in chart.edges
     ]  # fmt: skip
     for i, (x, y) in enumerate(places.tolist()):
-        wrong = any(labels[i] != example.truth[i] for labels in example.predicted.values())
-        caption = example.captions[i] if example.captions is not None else ""
-        head = shortened(example.truth[i], 8)
+        wrong = not all(chart.is_right(name, i) for name in chart.predicted)
+        caption = chart.captions[i] if chart.captions is not None else ""
+        head = shortened(chart.head(i), 8)
         inner = [
             tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 48, rx=6.0,
                 class_="node wrong" if wrong else "node"),
             tag("text", head, y=-4.0, class_="tick middle strong"),
-            tag("g", _strategies(example, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
+            tag("g", _strategies(chart, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
             tag("text", shortened(caption, 8), y=BOX[1] + 13, class_="tick middle"),
-            _marks(example, i),
+            _marks(chart, i),
         ]  # fmt: skip
         where = f"translate({x:.1f} {y:.1f})"
-        drawn.append(tag("g", inner, transform=where, data_tip=tip(example, i), role="img"))
+        drawn.append(tag("g", inner, transform=where, data_tip=chart.tip(i), role="img"))
     return tag(
         "svg", drawn, viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}",
         height=f"{height:.0f}", class_="tree", data_rove=True,
     )  # fmt: skip
 
 
-def _marks(example: Example, node: int) -> list[Html]:
+def _marks(chart: SampleChart, node: int) -> list[Html]:
     """A dot per method, filled where it is right."""
     drawn = []
-    for m, (name, labels) in enumerate(example.predicted.items()):
-        right = labels[node] == example.truth[node]
-        x = 14.0 * (m - (len(example.predicted) - 1) / 2)
+    for m, name in enumerate(chart.predicted):
+        right = chart.is_right(name, node)
+        x = 14.0 * (m - (len(chart.predicted) - 1) / 2)
         kind = f"{'dot' if right else 'miss'} {name.lower()}"
         drawn.append(tag("circle", cx=x, cy=BOX[1] + 22, r=4.0, class_=kind))
     return drawn
 
 
-def _strategies(example: Example, node: int) -> list[Html]:
+def _strategies(chart: SampleChart, node: int) -> list[Html]:
     """Bars of p above a line and of q below it, one per label."""
-    p, q = example.predictor[node], example.adversary[node]
+    p, q = chart.predictor[node], chart.adversary[node]
     width, height = BOX
     middle = height / 2
     step = width / len(p)
@@ -116,19 +106,3 @@ def _strategies(example: Example, node: int) -> list[Html]:
                         height=float(middle * share), class_=kind)
                 )  # fmt: skip
     return drawn
-
-
-def tip(example: Example, node: int) -> str:
-    """All there is to say about a node."""
-    caption = "" if example.captions is None else f" “{example.captions[node]}”"
-    lines = [f"node {node}{caption}: true {example.truth[node]}"]
-    lines += [f"{name}: {labels[node]}" for name, labels in example.predicted.items()]
-    lines.append(f"predictor p: {likely(example.predictor[node], example.classes)}")
-    lines.append(f"adversary q: {likely(example.adversary[node], example.classes)}")
-    return "\n".join(lines)
-
-
-def likely(shares: np.ndarray, classes: np.ndarray) -> str:
-    """The labels with the largest shares."""
-    order = np.argsort(-shares, kind="stable")[:4]
-    return ", ".join(f"{classes[a]} {shares[a]:.0%}" for a in order if shares[a] >= 0.005)

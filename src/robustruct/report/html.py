@@ -50,6 +50,16 @@ def shortened(value: Any, length: int) -> str:
     return written if len(written) <= length else written[: length - 1] + "…"
 
 
+def scroll(content: Html, name: str | None = None) -> Html:
+    """Content that may be wider than the page; with a name, keys can scroll it too.
+
+    What has tooltips needs no name: keys that move between these scroll as well.
+    """
+    if name is None:
+        return tag("div", content, class_="scroll")
+    return tag("div", content, class_="scroll", tabindex=0, role="region", aria_label=name)
+
+
 def _attribute(key: str, value: Any) -> str:
     if value is None or value is False:
         return ""

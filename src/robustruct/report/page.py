@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
+from robustruct import charts
 from robustruct._version import __version__
-from robustruct.comparison import Comparison, Method
+from robustruct.charts import number, percent
+from robustruct.comparison import Comparison
 from robustruct.models.base import StructuredModel
-from robustruct.report.charts import (
-    Series,
-    bars,
-    heat_map,
-    interval_chart,
-    legend,
-    line_chart,
-    number,
-    percent,
-)
+from robustruct.report.charts import bar_chart, heat_map, interval_chart, legend, line_chart
 from robustruct.report.drawing import drawing
-from robustruct.report.html import Html, tag, text
+from robustruct.report.html import Html, scroll, tag, text
 
 MOST_LABELS = 30  # of a matrix; those that cost most
-MOST_POINTS = 120  # of a line
 TOP_FEATURES = 6
 # Nothing may be fetched from anywhere, whatever labels and words hold.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -95,21 +86,14 @@ def _summary(comparison: Comparison) -> str:
     )
 
 
-def names(classes: Sequence[object] | np.ndarray) -> list[str]:
-    """Labels as text."""
-    return [str(label) for label in classes]
-
-
 # ------------------------------------------------------------------------------ the comparison
 
 
 def _comparison(comparison: Comparison) -> Html:
-    unit = "mean cost per unit of weight" if comparison.weighted else "mean cost per label"
-    rows = [(m.name, m.low, m.cost, m.high) for m in comparison.methods]
     return text(
         tag("h3", "Cost on test samples, with 95 % intervals"),
-        interval_chart("cost of each method with its interval", rows, unit),
-        tag("div", _table(comparison), class_="scroll"),
+        interval_chart(charts.costs(comparison)),
+        scroll(_table(comparison), "costs and training of each method"),
         tag("h3", "Which differences are real"),
         tag("ul", [tag("li", str(difference)) for difference in comparison.differences]),
         tag(
@@ -125,7 +109,7 @@ def _comparison(comparison: Comparison) -> Html:
             "Each method tried penalties on parts of its training samples, from strong to weak, "
             "until the held-out cost stopped falling. The large dot is the choice.",
         ),
-        _paths(comparison),
+        line_chart(charts.regularisation_path(_models(comparison))),
         tag("ul", [tag("li", note) for note in comparison.notes], class_="note")
         if comparison.notes
         else None,
@@ -155,32 +139,17 @@ def _table(comparison: Comparison) -> Html:
     )
 
 
-def _paths(comparison: Comparison) -> Html:
-    series = []
-    for m in comparison.methods:
-        model = m.fits[0].model
-        path = sorted((alpha, -score) for alpha, score in model.alpha_scores_.items())
-        marked = [alpha for alpha, _ in path].index(model.alpha_)
-        tips = [f"{m.name}, alpha {number(a)}: held-out cost {number(c)}" for a, c in path]
-        series.append(Series(m.name, path, tips, marked))
-    return line_chart(
-        "held-out cost against alpha", series, "alpha", "held-out cost", log_y=False,
-        x_text=_power,
-    )  # fmt: skip
+def _models(comparison: Comparison) -> dict[str, StructuredModel]:
+    """Those of the first fold."""
+    return {method.name: method.fits[0].model for method in comparison.methods}
 
 
 # ------------------------------------------------------------------------------ convergence
 
 
 def _convergence(comparison: Comparison) -> Html:
-    series = []
-    for m in comparison.methods:
-        history = [record for record in m.fits[0].model.history_ if 0 < record.gap < np.inf]
-        history = [history[i] for i in _spread(len(history))]
-        tips = [f"{m.name}, pass {r.n_iter}, {r.time:.3g} s: gap {percent(r.gap)}" for r in history]
-        series.append(Series(m.name, [(max(r.time, 1e-4), r.gap) for r in history], tips))
-    series = [one for one in series if one.points]
-    if not series:
+    chart = charts.convergence(_models(comparison))
+    if not any(line.x for line in chart.lines):
         return tag("p", "All fits were exact at once.")
     return text(
         tag(
@@ -189,22 +158,8 @@ def _convergence(comparison: Comparison) -> Html:
             "objective; training stops when it is small enough"
             + (" (first fold)." if len(comparison.methods[0].fits) > 1 else "."),
         ),
-        line_chart(
-            "certified gap against time", series, "seconds", "certified gap", log_y=True,
-            x_text=_power, y_text=percent,
-        ),
-    )  # fmt: skip
-
-
-def _spread(n: int) -> list[int]:
-    """At most MOST_POINTS of n places, the first and the last among them."""
-    if n <= MOST_POINTS:
-        return list(range(n))
-    return sorted(set(np.geomspace(1, n, MOST_POINTS).astype(int) - 1))
-
-
-def _power(value: float) -> str:
-    return f"{value:g}" if 1e-3 <= value < 1e4 else f"{value:.0e}".replace("e-0", "e-")
+        line_chart(chart),
+    )
 
 
 # ------------------------------------------------------------------------------ mistakes
@@ -212,9 +167,15 @@ def _power(value: float) -> str:
 
 def _mistakes(comparison: Comparison) -> Html:
     shown = _costliest(comparison)
-    labels = names(comparison.classes[shown])
-    cost = comparison.cost_matrix[np.ix_(shown, shown)]
-    maps = [_cost_map(cost, labels), *(_confusion(m, shown, labels) for m in comparison.methods)]
+    labels = comparison.classes[shown]
+    maps = [heat_map(charts.cost_matrix(comparison.cost_matrix[np.ix_(shown, shown)], labels))]
+    for method in comparison.methods:
+        counts, totals = method.confusion[np.ix_(shown, shown)], method.confusion.sum(axis=1)
+        maps.append(
+            heat_map(
+                charts.confusion_matrix(counts, labels, name=method.name, totals=totals[shown])
+            )
+        )
     left_out = len(comparison.classes) - len(shown)
     return text(
         tag("p", f"Shown are the {len(shown)} labels that cost most; {left_out} others are left "
@@ -224,10 +185,7 @@ def _mistakes(comparison: Comparison) -> Html:
             "move between cells.", class_="note"),
         tag("div", maps, class_="maps"),
         tag("h3", "Part of the mean cost due to each true label"),
-        bars(
-            "cost per true label", labels,
-            {m.name: m.label_costs[shown] for m in comparison.methods}, "of the mean cost",
-        ),
+        bar_chart(charts.label_costs(comparison, shown)),
     )  # fmt: skip
 
 
@@ -235,27 +193,6 @@ def _costliest(comparison: Comparison) -> np.ndarray:
     """Places of the labels to show, in their own order."""
     cost = np.max([method.label_costs for method in comparison.methods], axis=0)
     return np.sort(np.argsort(-cost, kind="stable")[:MOST_LABELS])
-
-
-def _cost_map(cost: np.ndarray, labels: list[str]) -> Html:
-    """Costs [predicted, true], drawn like the counts: a row per true label."""
-    largest = np.abs(cost).max() or 1.0
-    return heat_map(
-        "Cost", cost.T, labels, heat=cost.T / largest, rows="true", columns="predicted",
-        tips=lambda b, a: f"predicting {labels[a]} where {labels[b]} is true costs "
-        f"{number(cost[a, b])}",
-    )  # fmt: skip
-
-
-def _confusion(method: Method, shown: np.ndarray, labels: list[str]) -> Html:
-    counts = method.confusion[np.ix_(shown, shown)]
-    totals = method.confusion.sum(axis=1)[shown]
-    return heat_map(
-        method.name, counts, labels, heat=counts / np.maximum(totals, 1)[:, None], rows="true",
-        columns="predicted", written=lambda count: f"{count:.0f}",
-        tips=lambda b, a: f"{method.name} predicted {labels[a]} where {labels[b]} is true: "
-        f"{counts[b, a]} of {totals[b]} times",
-    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------ examples
@@ -269,7 +206,7 @@ def _examples(comparison: Comparison) -> Html:
         costs = ", ".join(f"{name} {number(cost)}" for name, cost in example.costs.items())
         drawn.append(
             tag("article", tag("h3", f"Test sample {example.place}"), tag("p", f"Cost: {costs}"),
-                drawing(example))
+                drawing(charts.example(example)))
         )  # fmt: skip
     key: list[Html] = []
     if not all(example.is_chain for example in comparison.examples):
@@ -317,19 +254,14 @@ def _model_weights(model: StructuredModel, comparison: Comparison) -> Html:
     ]
     codes = [model.classes_.tolist().index(label) for label in shown]
     transitions = model.transitions_[np.ix_(codes, codes)]
-    largest = np.abs(transitions).max() or 1.0
-    labels = names(shown)
     heads = [tag("th", head, scope="col") for head in ("label", "for it", "against it")]
     return text(
-        heat_map(
-            "Transitions", transitions, labels, heat=transitions / largest, rows="label",
-            columns="next label",
-            tips=lambda a, b: f"{labels[a]} then {labels[b]}: {transitions[a, b]:+.3g}",
-            written=lambda weight: f"{weight:+.2g}",
+        heat_map(charts.transition_matrix(transitions, shown)),
+        scroll(
+            tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="features"),
+            "features for and against labels",
         ),
-        tag("div", tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows),
-                       class_="features"), class_="scroll"),
-    )  # fmt: skip
+    )
 
 
 def _features(found: list[tuple[str, float]], sign: int) -> list[Html]:

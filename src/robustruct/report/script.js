@@ -51,6 +51,18 @@ for (const chart of document.querySelectorAll("[data-rove]")) {
   });
 }
 
+// What is wider than the page shows at which edge it goes on.
+const mark = (box) => {
+  const left = box.scrollLeft;
+  box.classList.toggle("before", left > 1);
+  box.classList.toggle("after", left + box.clientWidth < box.scrollWidth - 1);
+};
+const resized = new ResizeObserver((entries) => entries.forEach((entry) => mark(entry.target)));
+for (const box of document.querySelectorAll(".scroll")) {
+  box.addEventListener("scroll", () => mark(box), { passive: true });
+  resized.observe(box);
+}
+
 // Tooltips: the same for the pointer, a finger and the keyboard.
 const tip = document.getElementById("tip");
 const hide = () => { tip.hidden = true; };
