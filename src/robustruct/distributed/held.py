@@ -19,7 +19,6 @@ import numpy as np
 from distributed import get_worker
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import Shard
-from robustruct.kernels.proximal import follow_centre
 from robustruct.models.assembly import Plan, Summary, summarise
 from robustruct.training.problem import Outline
 from robustruct.training.site import Follow, Holding, Round, Seen, Site
@@ -152,9 +151,8 @@ class Held:
             elif isinstance(change, SparseVector):
                 self.theta[change.index] += change.value
             else:
-                for shard in {} if self.site is None else self.site.shards.values():
-                    shard.blocks.move_predictors()
-                follow_centre(self.theta, self.centre, change.alpha, change.kappa, change.new_kappa)
+                assert self.site is not None  # `ready` makes it before
+                self.site.follow(self.theta, self.centre, change)
 
 
 def held(fit: str) -> Held:

@@ -262,7 +262,9 @@ class DaskSites:
     def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
         """All centres follow, here at once and on the workers with their next task."""
         self._renew(theta)  # before it becomes the centre
-        follow_centre(theta, centre, orders.alpha, orders.kappa, orders.new_kappa)
+        follow_centre(
+            theta, centre, self.tuning.scales.squares, orders.alpha, orders.kappa, orders.new_kappa
+        )
         self._record(orders)
 
     def _sum(self, method: str) -> list[Any]:

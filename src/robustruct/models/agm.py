@@ -21,7 +21,7 @@ def train_pairwise(
     if isinstance(sites, Site) and sites.first.problem.relaxed:
         from robustruct.training.relaxed import RelaxedAscent
 
-        ascent: PairwiseAscent = RelaxedAscent(sites.first.problem, centre=start)
+        ascent: PairwiseAscent = RelaxedAscent(sites.first.given, centre=start)
     else:
         ascent = PairwiseAscent(sites, centre=start)
     last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
@@ -190,4 +190,4 @@ class AGM(StructuredModel):
         from robustruct.training.subgradient import fit_subgradient
 
         options = None if isinstance(self.optimizer, str) else self.optimizer
-        fit_subgradient(sites.first.problem, progress, self.max_iter, seed, start, options)
+        fit_subgradient(sites.first.given, progress, self.max_iter, seed, start, options)

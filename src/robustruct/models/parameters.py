@@ -65,7 +65,8 @@ class OneOf:
             return None
         close = get_close_matches(value, self.choices, 1) if isinstance(value, str) else []
         hint = f"did you mean {close[0]!r}? Use" if close else "use"
-        return f"{name}={shown(value)} is not known; {hint} one of {', '.join(map(repr, self.choices))}."
+        known = ", ".join(map(repr, self.choices))
+        return f"{name}={shown(value)} is not known; {hint} one of {known}."
 
 
 class NameOrOptions(OneOf):
@@ -194,6 +195,12 @@ def with_choices(**choices: OneOf) -> Mapping[str, Accepted]:
 
 def check_parameters(model: StructuredModel) -> None:
     """Refuse values that no fit can use; what depends on the data is checked where it is used."""
+    for name, accepted in model._parameters.items():
+        complaint = accepted.complaint(name, getattr(model, name))
+        if complaint is not None:
+            raise InvalidInputError(f"{type(model).__name__}: {complaint}")
 
 
-from robustruct.errors import InvalidInputError, shown
+def optimizer_name(optimizer: Any) -> Any:
+    """The name of an optimizer, which is given by it or as an object that has options."""
+    return optimizer if isinstance(optimizer, str) else getattr(optimizer, "name", optimizer)

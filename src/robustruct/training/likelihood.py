@@ -3,7 +3,7 @@
     min over θ   (alpha/2)|θ|²  +  Σ_s share_s [ log Z(θ·Φ_s) − θ·Φ_s(y_s) ]
 
 The objective is alpha-strongly convex, so any θ proves how far it is from the optimum:
-objective(θ) − optimum <= |gradient(θ)|² / (2 alpha).
+objective(θ) − optimum <= |gradient(θ)|² / (2 alpha). L-BFGS works on θ / s (training/scaling.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
-from robustruct.kernels.proximal import add_multiple
+from robustruct.kernels.proximal import add_slope, dual_penalty, penalty
 from robustruct.training.fit import Progress
 from robustruct.training.lbfgs import descend
 from robustruct.training.problem import Problem
@@ -44,11 +44,11 @@ class Likelihood:
 
 
 def penalised(sites: Sites, theta: np.ndarray) -> tuple[float, np.ndarray]:
-    """The objective and its gradient."""
-    alpha = sites.outline.alpha
+    """The objective and its gradient, for weights divided by their scales."""
+    alpha, squares = sites.outline.alpha, sites.tuning.scales.squares
     value, gradient = sites.likelihood(theta)
-    add_multiple(gradient, alpha, theta)
-    return value + 0.5 * alpha * float(theta @ theta), gradient
+    add_slope(gradient, theta, squares, alpha)
+    return value + penalty(theta, squares, alpha), gradient
 
 
 class Descent:
@@ -83,14 +83,15 @@ def fit_likelihood(
     What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
-    alpha = sites.outline.alpha
-    descent = Descent(np.zeros(sites.outline.n_weights) if start is None else start)
+    alpha, scales = sites.outline.alpha, sites.tuning.scales
+    none = np.zeros(sites.outline.n_weights)
+    descent = Descent(none if start is None else start / scales.of_weights)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = penalised(sites, theta)
         descent.n_passes += 1
-        bound = value - float(gradient @ gradient) / (2 * alpha)
-        progress.report(descent.n_passes, theta, value, bound)
+        bound = value - dual_penalty(gradient, scales.squares, alpha)
+        progress.report(descent.n_passes, scales.unscaled(theta), value, bound)
         progress.passed(descent.n_passes, progress.gap)
         return value, gradient
 

@@ -13,6 +13,9 @@ With p0 and z where they are, the duality gap falls into two parts that are know
     primal(θ, p) − dual(q)  =  Σ_s share_s gap_s  +  kappa²/(2 alpha) |θ − z|²
 
 kappa is steered to keep the second part a fixed, small share of the first.
+
+Where columns of features are scaled (training/scaling.py) all of this is about θ / s: the penalty on
+a weight is then alpha s², and its centre has what is missing to alpha + kappa.
 """
 
 from __future__ import annotations
@@ -21,11 +24,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustruct.kernels.proximal import settle, squared_distance
+from robustruct.kernels.proximal import centre_gap, penalty, settle
 from robustruct.training.fit import Progress, inside
 from robustruct.training.site import Follow, Round, Seen, Sites
 
-PULL = 3.0  # kappa / alpha at the start
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
 
@@ -46,16 +48,21 @@ class PairwiseAscent:
     def __init__(self, sites: Sites, *, centre: np.ndarray | None = None) -> None:
         self.sites, self.outline = sites, sites.outline
         self.alpha = self.outline.alpha
-        self.kappa = PULL * self.alpha
+        self.scales = sites.tuning.scales
+        self.squares = self.scales.squares
+        self.kappa = sites.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
         self.seen = Seen(np.inf, np.inf)
-        self._away: float | None = None
-        """|θ − z|², once it is known."""
+        self._outer: float | None = None
+        """The centre's part of the gap, once it is known."""
         self.following = False
         """Whether θ is being recomputed."""
-        self.centre = np.zeros(self.outline.n_weights) if centre is None else centre.copy()
-        self.theta = self.kappa / (self.alpha + self.kappa) * self.centre
+        self.centre = np.zeros(self.outline.n_weights)
+        self.theta = np.zeros(self.outline.n_weights)
+        if centre is not None:
+            np.divide(centre, self.scales.of_weights, out=self.centre)
+            self._settle()
 
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may rest, except now and then."""
@@ -65,7 +72,7 @@ class PairwiseAscent:
             mean = self.seen.total_gap / self.outline.n_samples
             orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
         before = self.sites.generation
-        self._away = None
+        self._outer = None
         self.seen = self.sites.round(self.theta, self.centre, orders)
         if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
             self.follow()
@@ -77,15 +84,15 @@ class PairwiseAscent:
 
     def gap_parts(self) -> tuple[float, float]:
         """(of the samples, of the centre): what the last visits say about the duality gap."""
-        if self._away is None:
-            self._away = squared_distance(self.theta, self.centre)
-        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * self._away
+        if self._outer is None:
+            self._outer = centre_gap(self.theta, self.centre, self.squares, self.alpha, self.kappa)
+        return self.seen.gap, self._outer
 
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
         self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
-        self.kappa, self._away = kappa, None
+        self.kappa, self._outer = kappa, None
 
     def _steered(self, samples: float, outer: float) -> float:
         """The next kappa, given the two parts of the gap.
@@ -99,7 +106,7 @@ class PairwiseAscent:
         elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
             self.least_gap, self.last_fall = samples, self.n_passes
             self.eagerness /= 2
-            return max(self.kappa / 2, min(self.kappa, PULL * self.alpha))
+            return max(self.kappa / 2, min(self.kappa, self.sites.tuning.pull))
         wanted = self.sites.tuning.balance * samples
         if outer > 2 * wanted:
             return self.kappa / FALL**self.eagerness
@@ -110,23 +117,24 @@ class PairwiseAscent:
     @property
     def weights(self) -> np.ndarray:
         """What has been learnt so far."""
-        return self.theta
+        return self.scales.unscaled(self.theta)
 
     def moments(self) -> np.ndarray:
         """G(q), as tracked by the steps taken."""
-        return (self.alpha + self.kappa) * self.theta - self.kappa * self.centre
+        pull = self.alpha - self.alpha * self.squares + self.kappa
+        return (self.alpha + self.kappa) * self.theta - pull * self.centre
 
     def follow(self) -> float:
-        """θ from G(q), recomputed, and the centre; return |G(q)|²."""
-        self.following, self._away = True, None
+        """θ from G(q), recomputed, and the centre; return the dual's penalty, |G(q)|² / 2 alpha."""
+        self.following, self._outer = True, None
         self.sites.moments(self.theta)
-        square = self._settle()
+        held_down = self._settle()
         self.following = False
-        return square
+        return held_down
 
     def _settle(self) -> float:
-        """θ holds G(q) and becomes the weights; return |G(q)|²."""
-        return settle(self.theta, self.centre, self.alpha, self.kappa)
+        """θ holds G(q) and becomes the weights; return the dual's penalty."""
+        return settle(self.theta, self.centre, self.squares, self.alpha, self.kappa)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the passes to come depend on; `restore` takes it back."""
@@ -147,7 +155,7 @@ class PairwiseAscent:
         for name in SCALARS:
             setattr(self, name, state[name].item())
         self.theta[:], self.centre[:] = state["theta"], state["centre"]
-        self._away = None
+        self._outer = None
         self.seen = Seen(*state["seen"].tolist())
         if self.sites.restore(inside("sites", state)):
             return
@@ -165,19 +173,16 @@ class PairwiseAscent:
         if self.following:
             self.follow()
         regret, gain = self.sites.plain_bounds(self.theta)
-        return regret + self._penalty(self.theta), gain
+        return regret + penalty(self.theta, self.squares, self.alpha), gain
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         generation = None
         while generation != self.sites.generation:  # bounds and moments must be of the same blocks
             generation = self.sites.generation
-            square = self.follow()
+            held_down = self.follow()
             regret, gain = self.sites.bounds(self.theta)
-        return regret + self._penalty(self.theta), gain - 0.5 * square / self.alpha
-
-    def _penalty(self, theta: np.ndarray) -> float:
-        return 0.5 * self.alpha * float(theta @ theta)
+        return regret + penalty(self.theta, self.squares, self.alpha), gain - held_down
 
 
 def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:

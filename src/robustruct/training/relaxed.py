@@ -23,10 +23,12 @@ from robustruct.features import Design, adjoint, labelling_features, sum_over_ta
 from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
+from robustruct.kernels.proximal import centre_gap, dual_penalty, penalty
 from robustruct.kernels.relaxation import fit_edges
 from robustruct.training.dual_blocks import sparse_rows
-from robustruct.training.pairwise import PULL, PairwiseAscent
+from robustruct.training.pairwise import PairwiseAscent
 from robustruct.training.problem import Problem
+from robustruct.training.scaling import UNSCALED
 from robustruct.training.site import Site
 from robustruct.training.tuning import tuning_for
 
@@ -36,8 +38,9 @@ AGREEMENT = 5.0  # 3 to 10 took 42 to 54 passes to a gap of 1 % on grids, 0.3 to
 class ForestCopies:
     """Every sample of a batch as forests that share its nodes."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.whole = problem
+    def __init__(self, problem: Problem, penalty: float) -> None:
+        """``penalty``: alpha + kappa at the start."""
+        self.whole, self.penalty = problem, penalty
         batch = problem.design.batch
         structures, edge_of, sample_of, copy_of = [], [], [], []
         for s in range(batch.n_samples):
@@ -103,7 +106,7 @@ class ForestCopies:
         values = np.concatenate([np.ones(len(others)), -np.ones(len(minus))])
         # A step of the multipliers should change scores by about the disagreement times the cost,
         # however the penalty and the samples' shares scale the other steps.
-        scale = AGREEMENT * np.ptp(self.whole.cost) * (1 + PULL) * self.whole.alpha
+        scale = AGREEMENT * np.ptp(self.whole.cost) * self.penalty
         share = self.whole.share[self.sample_of]
         size = np.sqrt(scale / np.where(share > 0, share, 1.0))
         values *= np.repeat(size, np.diff(self.batch.node_offsets))[rows]
@@ -127,7 +130,10 @@ class RelaxedAscent(PairwiseAscent):
                 "rules about the ends of sequences cannot be kept by inference='relaxed'; drop "
                 "`constraints`, or list transitions in `forbidden`."
             )
-        self.whole, self.copies = problem, ForestCopies(problem)
+        tuning = tuning_for(problem)
+        self.whole = tuning.scales.scaled(problem)
+        self.whole_scales = tuning.scales
+        self.copies = ForestCopies(self.whole, problem.alpha + tuning.pull)
         inside = self.copies.problem()
         cut = problem.design.n_node_features * problem.n_labels
         end = inside.design.n_node_features * problem.n_labels
@@ -136,22 +142,24 @@ class RelaxedAscent(PairwiseAscent):
         self.real[cut:end] = False
         self.origin = np.zeros(inside.n_weights)
         """Where the penalty draws the weights."""
-        site = Site([inside], tuning_for(problem))
-        super().__init__(site, centre=None if centre is None else self._padded(centre))
+        site = Site([inside], replace(tuning, scales=UNSCALED))
+        super().__init__(site)
+        if not tuning.scales.trivial:
+            self.squares = np.ones(inside.n_weights)
+            self.squares[self.real] = tuning.scales.squares
+        if centre is not None:
+            self.centre[self.real] = centre / tuning.scales.of_weights
+            self._settle()
         self.blocks = site.shards[0].blocks
-
-    def _padded(self, weights: np.ndarray) -> np.ndarray:
-        out = np.zeros(len(self.real))
-        out[self.real] = weights
-        return out
 
     @property
     def weights(self) -> np.ndarray:
-        return self.theta[self.real]
+        return self.whole_scales.unscaled(self.theta[self.real])
 
     def gap_parts(self) -> tuple[float, float]:
-        away = (self.theta - self.centre)[self.real]
-        return self.seen.gap, self.kappa**2 / (2 * self.alpha) * float(away @ away)
+        theta, centre = self.theta[self.real], self.centre[self.real]
+        squares = self.whole_scales.squares
+        return self.seen.gap, centre_gap(theta, centre, squares, self.alpha, self.kappa)
 
     def moments(self) -> np.ndarray:
         return super().moments() - self.alpha * self.origin
@@ -177,8 +185,8 @@ class RelaxedAscent(PairwiseAscent):
     def bounds(self) -> tuple[float, float]:
         self.follow()
         problem, design, k = self.whole, self.whole.design, self.whole.n_labels
-        weights, batch = self.weights, self.whole.design.batch
-        primal = 0.5 * problem.alpha * float(weights @ weights)
+        weights, batch = self.theta[self.real], self.whole.design.batch
+        primal = penalty(weights, self.whole_scales.squares, self.alpha)
         primal += self.blocks.problem.regret(self.theta, self.blocks.p0)
         ψ, r = problem.scores(weights), self.copies.mean(self.blocks.q.r)
         q = np.zeros((batch.n_slots, k, k))
@@ -189,4 +197,5 @@ class RelaxedAscent(PairwiseAscent):
         moments = labelling_features(design, problem.labels, k, problem.share)
         sums = sum_over_tables(design, share[batch.child, None, None] * q)
         moments -= adjoint(design, share[:, None] * r, sums, problem.n_jobs)
-        return primal, problem.dual(moments / problem.alpha, r)
+        held_down = dual_penalty(moments, self.whole_scales.squares, self.alpha)
+        return primal, problem.gain(r) - held_down

@@ -104,7 +104,9 @@ class Holding:
     """The samples of one shard, and what training has made of them."""
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
-        self.problem, self.tuning = problem, tuning
+        self.given, self.tuning = problem, tuning
+        self.problem = tuning.scales.scaled(problem)
+        """About the weights divided by their scales."""
 
     @cached_property
     def blocks(self) -> DualBlocks:
@@ -169,12 +171,14 @@ class Site:
         """All centres follow, and θ with them."""
         for shard in self.shards.values():
             shard.blocks.move_predictors()
+        squares, trivial = self.tuning.scales.squares, self.tuning.scales.trivial
         settings = orders.alpha, orders.kappa, orders.new_kappa
-        over_ranges(
-            lambda some: follow_centre(theta[some], centre[some], *settings),
-            len(theta),
-            self.first.problem.n_jobs,
-        )
+
+        def move(some: slice) -> None:
+            own = squares if trivial else squares[some]
+            follow_centre(theta[some], centre[some], own, *settings)
+
+        over_ranges(move, len(theta), self.first.problem.n_jobs if self.shards else 1)
 
     def moments(self, out: np.ndarray) -> None:
         """G(q), recomputed, into ``out``."""
@@ -207,7 +211,7 @@ class Site:
     def fingerprint(self) -> dict[str, Any]:
         """What the samples are."""
         return fingerprint_of(
-            {number: shard.problem.digests() for number, shard in self.shards.items()}
+            {number: shard.given.digests() for number, shard in self.shards.items()}
         )
 
     def state(self) -> dict[str, np.ndarray]:
