@@ -141,7 +141,8 @@ class CostMatrix(Loss):
                     f"labels of the cost matrix repeat: {_shortened(self.labels.tolist())}; name "
                     "each row once."
                 )
-        check_right_is_cheapest(costs, range(len(costs)) if labels is None else self.labels)
+        named = range(len(costs)) if self.labels is None else self.labels
+        check_right_is_cheapest(costs, named)
 
     def matrix(self, classes: Labels) -> np.ndarray:
         if self.labels is None:

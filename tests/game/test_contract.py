@@ -9,6 +9,7 @@ import pytest
 from game_cases import (
     assert_honest,
     cost_range,
+    possible_labels,
     random_game,
     rounding,
     solved,
@@ -325,3 +326,4 @@ def test_forbidden_labels_and_pairs_are_never_played(solver, game):
     solution = solved(game, solver)
     assert (solution.adversary_nodes[game.unary == -np.inf] == 0).all()
     assert (solution.adversary_edges[game.pairwise == -np.inf] == 0).all()
+    assert (solution.predictor[~possible_labels(game)] == 0).all()

@@ -38,6 +38,7 @@ def game_of(model, x):
 
 def test_the_predictor_plays_no_label_that_cannot_occur(tagger):
     model, X = tagger
+    losses = []
     for x, p, game in zip(
         X[:8], model.predict_proba(X[:8]), model.predict_games(X[:8]), strict=True
     ):
@@ -47,9 +48,11 @@ def test_the_predictor_plays_no_label_that_cannot_occur(tagger):
         value = full_game_value(*scores)
         assert game.lower - 1e-7 <= value <= game.upper + 1e-7
         assert game.gap <= 1e-5
+        free = np.where(np.isneginf(scores[0]), -100.0, scores[0])
+        losses.append(value - full_game_value(free, *scores[1:]))
     # The rule matters: over all labels the predictor would do better with I-x at the start.
-    free = np.where(np.isneginf(scores[0]), -100.0, scores[0])
-    assert solve_game(free, *scores[1:]).value < value - 0.01
+    assert min(losses) > -1e-7
+    assert max(losses) > 0.01
 
 
 def test_labels_that_only_neighbours_rule_out(tagger):

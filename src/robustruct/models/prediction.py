@@ -227,10 +227,10 @@ class Prediction:
         the cost changes about the equilibria, plus 2e-4 of the range of the cost (relaxed games:
         2e-2), by the tolerance of the solver.
 
-        On the training data, the mean of ``objective + alpha / 2 |weights|²`` at the optimum lies
-        between the means of the ends. If the features tell all X apart and alpha is small, the
-        interval holds, for each X, the expected cost of the best decision. See
-        `docs/theory.md`. It says nothing about weights that do not fit the data.
+        On the training data, ``objective + alpha / 2 |weights|²`` at the optimum lies between the
+        means of the ends. Where features tell all samples apart and alpha is small, the interval
+        holds the expected cost of the best decision for each. Both are proved in the theory pages;
+        neither says anything about weights that do not fit the data.
 
         For a CRF both are the expected cost of ``predict`` under its own marginals.
 
