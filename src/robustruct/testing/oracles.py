@@ -77,7 +77,8 @@ def local_polytope_value(
     r = np.arange(n * k).reshape(n, k)
     q = n * k + np.arange(m * k * k).reshape(m, k, k)
     v = n * k + m * k * k + np.arange(n)
-    equal, least = sp.lil_array((n + 2 * m * k, v[-1] + 1)), sp.lil_array((n * k, v[-1] + 1))
+    equal: Any = sp.lil_array((n + 2 * m * k, v[-1] + 1))  # scipy's types know of no sparse ones
+    least: Any = sp.lil_array((n * k, v[-1] + 1))
     target = np.append(np.ones(n), np.zeros(2 * m * k))
     for i in range(n):
         equal[i, r[i]] = 1.0
