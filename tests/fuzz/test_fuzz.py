@@ -23,7 +23,7 @@ def test_a_case_comes_again():
 
 
 def waste_memory(rng):
-    np.ones(2**27)
+    np.ones(2**23)
 
 
 def waste_time(rng):
@@ -43,6 +43,7 @@ def fail(rng):
 def test_violations_are_found_and_kept(target, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(run.TARGETS, "bad", target)
     monkeypatch.setattr(run, "SECONDS", 0.02)
+    monkeypatch.setattr(run, "MEBIBYTES", 32)
     counts = run.run(0, 4, ["bad"], tmp_path / "found")
     assert counts["bad", "violated"] >= 1
     assert "VIOLATION bad:" in capsys.readouterr().out
