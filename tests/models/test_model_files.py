@@ -1,5 +1,6 @@
 """model.save and robustruct.load: nothing is lost, and nothing but a sound file is read."""
 
+import functools
 import json
 import os
 import time
@@ -17,6 +18,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats import container
 from robustruct.formats.container import packed_strings, unpacked_strings
+from robustruct.formats.recognise import restored
 from robustruct.losses import Absolute, CostMatrix, Hamming
 from robustruct.models.storage import MODEL
 
@@ -288,7 +290,121 @@ def test_a_sound_file_with_a_wrong_description(saved, change, message):
         robustruct.load(saved)
 
 
+FORGED = {
+    "a method": (lambda d, a: d["attributes"].update(predict=5), "holds 'predict', which no model"),
+    "a private name": (lambda d, a: d["attributes"].update(_space=5), "holds '_space', which no"),
+    "a class": (lambda d, a: d["attributes"].update(__class__=5), "holds '__class__', which no"),
+    "a new name": (lambda d, a: d["attributes"].update(beams_=5), "holds 'beams_', which no model"),
+    "no gap": (lambda d, a: d["attributes"].pop("duality_gap_"), "duality_gap_ is missing"),
+    "a weight of nan": (lambda d, a: a["coef_"].put(0, np.nan), "its coef_ is not what a fit"),
+    "an infinite cost": (lambda d, a: a["cost_"].put(1, np.inf), "its cost_ is not what a fit"),
+    "weights of another type": (
+        lambda d, a: a.update(coef_=a["coef_"].astype(np.float32)), "its coef_ is not what a fit"
+    ),
+    "too few weights": (lambda d, a: a.update(coef_=a["coef_"][1:]), "its weights do not fit"),
+    "a label twice": (
+        lambda d, a: d["attributes"]["classes_"]["items"].__setitem__(0, "N"), "its classes_ is not"
+    ),
+    "a huge type": (
+        lambda d, a: d["attributes"]["classes_"].update(dtype="<U1000000000", items=["A", "B"]),
+        "do not fit",
+    ),
+    "no passes": (lambda d, a: d["attributes"].update(n_iter_=-1), "its n_iter_ is not what a fit"),
+    "an infinite pass": (
+        lambda d, a: a["history_"].put(0, np.inf), "does not describe a model in full"
+    ),
+    "an unknown decision": (lambda d, a: d["parameters"].update(decision=5), "decision=5 is not"),
+    "threads": (lambda d, a: d["parameters"].update(n_jobs="many"), "n_jobs='many'"),
+    "a deep parameter": (
+        lambda d, a: d["parameters"].update(cv=functools.reduce(lambda v, _: [v], range(900), 1)),
+        "does not describe a model in full",
+    ),
+    "wild names": (
+        lambda d, a: a["nodes.name_offsets"].put(1, 10**9), "where names begin are not in order"
+    ),
+    "types": (lambda d, a: d["space"].update(types=["t"]), "types of nodes do not fit"),
+    "a type that is a list": (lambda d, a: d["space"].update(types=[[1]]), "bias or types of"),
+    "a wide space": (
+        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 10**18}), "do not fit"
+    ),
+    "half a column": (
+        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 0.5}), "0.5 columns"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_file_with_a_right_checksum_is_refused(saved, name):
+    description, arrays, _ = container.read_container(saved, MODEL)
+    change, message = FORGED[name]
+    change(description, arrays)
+    container.write_container(saved, MODEL, description, arrays)
+    with pytest.raises(InvalidInputError, match=f"cannot load .*{message}"):
+        robustruct.load(saved)
+
+
+@pytest.mark.parametrize("text", ["[1]", "[" * 100_000, "1" * 5000, "{"])
+def test_a_description_that_is_none(saved, text):
+    _, arrays, _ = container.read_container(saved, MODEL)
+    with safe_open(saved, "numpy") as file:
+        header = file.metadata()
+    header |= {"description": text, "sha256": container.checksum(text, arrays)}
+    save_file(arrays, saved, header)
+    with pytest.raises(InvalidInputError, match="its description is no"):
+        robustruct.load(saved)
+
+
+def test_a_version_in_other_digits(saved):
+    rewritten(saved, format_version="²")
+    with pytest.raises(InvalidInputError, match="is no number"):
+        robustruct.load(saved)
+
+
+COLUMNS = {
+    "version": 1, "format": "conll", "n_columns": 3, "label_column": 2, "weight_column": None,
+    "separator": "tab", "comment": None, "template": "U:%x[0,0]",
+}  # fmt: skip
+
+
+def test_columns_can_be_stored():
+    assert restored(COLUMNS).label_column == 2
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        5,
+        {"version": 1},
+        {"version": 1, "format": ["conll"]},
+        {"version": 1, "format": "conll", "n_columns": 2},
+        {**COLUMNS, "template": "U:%x[0,9]"},
+        {**COLUMNS, "template": 5},
+        {**COLUMNS, "label_column": 7},
+        {**COLUMNS, "separator": "no"},
+        {**COLUMNS, "beam": 1},
+    ],
+)
+def test_an_input_that_cannot_be_read_is_refused(state):
+    with pytest.raises(InvalidInputError):
+        restored(state)
+
+
+def test_attributes_of_users_stay_out_of_files(tmp_path):
+    X, y = chains()
+    model = CRF(alpha=0.1).fit(X, y)
+    model.note_ = object()
+    assert not hasattr(round_trip(model, tmp_path / "model"), "note_")
+
+
 # ------------------------------------------------------------------------- saving that fails
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    X, y = chains()
+    model = CRF(alpha=0.1).fit(X, y).set_params(decision="best")
+    with pytest.raises(InvalidInputError, match="decision='best' is not known"):
+        model.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
 
 
 def test_nothing_to_save(tmp_path):

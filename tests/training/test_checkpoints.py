@@ -25,7 +25,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Kind, read_container, write_container
 from robustruct.formats.shards import ShardedData
 from robustruct.models import base
-from robustruct.training.checkpoints import Checkpoints, interval
+from robustruct.training.checkpoints import CHECKPOINT, Checkpoints, interval
 from robustruct.training.fit import Progress
 from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
 from robustruct.training.site import Site
@@ -418,6 +418,61 @@ def test_only_damaged_checkpoints_are_an_error(tmp_path):
     with pytest.raises(InvalidInputError, match=r"none of the checkpoints .* Remove them"):
         model.set_params(resume=True).fit(X, y)
     assert len(checkpoints_in(tmp_path)) == 2
+
+
+def put(name, value):
+    return lambda description, arrays: arrays[name].put(0, value)
+
+
+FORGED: dict[str, tuple[Any, str]] = {
+    "weights of nan": (put("optimizer.theta", np.nan), "optimizer.theta holds nan"),
+    "an infinite weight": (put("progress.theta", np.inf), "progress.theta holds inf"),
+    "a bound of nan": (put("progress.dual", np.nan), "progress.dual holds nan"),
+    "an infinite pass": (put("progress.history", np.inf), "progress.history holds inf"),
+    "no passes": (put("optimizer.n_passes", -1), "optimizer.n_passes holds -1"),
+    "a negative penalty": (put("optimizer.kappa", -1.0), "optimizer.kappa holds -1"),
+    "marginals of nan": (put("optimizer.sites.0.r", np.nan), r"sites\.0\.r holds nan"),
+    "no distribution": (put("optimizer.sites.0.r", 7.0), "is no distribution"),
+    "pairs out of range": (put("optimizer.sites.0.pair", 10**6), "names labels that there are not"),
+    "lists out of range": (put("optimizer.sites.0.count", 10**6), "counts more than there is"),
+    "another shape": (
+        lambda d, a: a.update({"optimizer.theta": a["optimizer.theta"][1:]}),
+        "optimizer.theta has type",
+    ),
+    "another type": (
+        lambda d, a: a.update({"progress.stopped": np.array([0.5])}), "progress.stopped has type"
+    ),
+    "nothing": (lambda d, a: a.pop("progress.primal"), "progress.primal is missing"),
+    "more": (lambda d, a: a.update({"progress.x": np.zeros(1)}), "progress.x is not known"),
+    "no seed": (lambda d, a: d.update(seed=-1), "does not describe a checkpoint"),
+    "no identity": (lambda d, a: d.pop("identity"), "does not describe a checkpoint"),
+    "scores of nothing": (lambda d, a: d.update(alpha_scores=[[1]]), "does not describe"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
+    X, y = chains(6)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path, checkpoint_every=5)
+    model.fit(X, y)
+    path = path_of(tmp_path, 2)
+    description, arrays, _ = read_container(path, CHECKPOINT)
+    change, message = FORGED[name]
+    change(description, arrays)
+    write_container(path, CHECKPOINT, description, arrays)
+    with pytest.raises(InvalidInputError, match=message):
+        model.set_params(resume=True, max_iter=4).fit(X, y)
+
+
+def test_forged_labellings_on_cycles_are_refused(tmp_path):
+    X, y = cycles()
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path).fit(X, y)
+    path = path_of(tmp_path, 2)
+    description, arrays, _ = read_container(path, CHECKPOINT)
+    arrays["optimizer.sites.0.atom"][0, 0] = 10**6
+    write_container(path, CHECKPOINT, description, arrays)
+    with pytest.raises(InvalidInputError, match="names labels that there are not"):
+        model.set_params(resume=True, max_iter=4).fit(X, y)
 
 
 # ------------------------------------------------------------------------- whose folder is it

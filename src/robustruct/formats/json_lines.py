@@ -137,6 +137,12 @@ def _features(rows: Any, field: str) -> Any:
     """Rows of numbers as an array, everything else as it is."""
     if not isinstance(rows, list):
         raise InvalidInputError(f'"{field}" is a {type(rows).__name__}, not a list.')
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict | list | str):
+            raise InvalidInputError(
+                f'"{field}" holds {shown(row)} at place {i}; features are an object, a list or a '
+                "string."
+            )
     if not rows or not all(isinstance(row, list) for row in rows):
         return rows
     kinds = {type(value) for row in rows for value in row}

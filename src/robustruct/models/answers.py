@@ -78,6 +78,13 @@ def write_answers(
     n = 0
     for sample, answer in pairs:
         text = json.dumps(as_json(answer)) + "\n" if form is None else form.render(sample, answer)
-        stream.write(text.encode(encoding))
+        try:
+            stream.write(text.encode(encoding))
+        except UnicodeEncodeError as error:
+            missing = error.object[error.start]
+            raise InvalidInputError(
+                f"the answer holds {missing!r}, which {encoding} lacks; choose another encoding, "
+                "such as utf-8."
+            ) from None
         n += 1
     return n

@@ -99,7 +99,8 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
         return _restored_model(description, arrays)
     except InvalidInputError as error:
         raise InvalidInputError(
-            f"cannot load {os.fspath(path)!r}, written by robustruct {version}: {error}"
+            f"cannot load {os.fspath(path)!r}, written by robustruct {version:.40}: "
+            f"{str(error)[:1000]}"
         ) from None
     except (
         ArithmeticError,
@@ -110,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
         ValueError,
     ) as e:
         raise InvalidInputError(
-            f"cannot load {os.fspath(path)!r}, written by robustruct {version}: it does not "
+            f"cannot load {os.fspath(path)!r}, written by robustruct {version:.40}: it does not "
             f"describe a model in full ({type(e).__name__}: {str(e)[:200]})."
         ) from e
 

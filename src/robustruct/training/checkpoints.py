@@ -21,6 +21,7 @@ import numpy as np
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Arrays, Kind, read_container, write_container
 from robustruct.formats.output import checked_path
+from robustruct.formats.text import shown
 from robustruct.training.fit import Optimizer, inside
 
 try:
@@ -67,8 +68,12 @@ def kept_in(folder: str | os.PathLike[str]) -> list[str]:
 
 GROWING = {"history": (0,), "pair": (1,), "mass": (1,), "atom": (0,)}
 """Dimensions in which the array of a checkpoint may be longer than that of a fit that begins."""
-UNBOUNDED = ("primal", "dual", "history", "loss", "record", "seen", "least_gap", "gap", "given")
+UNBOUNDED = (
+    "primal", "dual", "history", "loss", "record", "seen", "least_gap", "gap", "given", "optimism",
+)  # fmt: skip
 """What may be infinite while nothing is known; all other numbers are finite."""
+RANGES = {"kappa": (1e-300, 1e300), "eagerness": (0.0, 1.0)}
+"""Of single numbers; the others are counts and seconds."""
 
 
 def _check_description(description: dict[str, Any], path: str) -> None:
@@ -85,26 +90,41 @@ def _check_description(description: dict[str, Any], path: str) -> None:
         raise InvalidInputError(f"cannot load {path!r}: it does not describe a checkpoint.")
 
 
-def _fault(found: Arrays, expected: Arrays) -> str | None:
-    """What is wrong with a part of a checkpoint, given the state of a fit that begins."""
+def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
+    """What is wrong with a part of a checkpoint, given the state of a fit that begins.
+
+    ``optional``: what may be there as well once a fit is under way.
+    """
+    elsewhere = not inside("sites", found) or not inside("sites", expected)  # these begin anew
     for name in expected:
-        # Sites elsewhere keep nothing, and then those of this process begin anew.
-        if name not in found and not (name.startswith("sites.") and not inside("sites", found)):
+        if name not in found and not (elsewhere and name.startswith("sites.")):
             return f"{name} is missing"
     for name, array in found.items():
-        like = expected.get(name)
-        key = name.rpartition(".")[2]
-        if like is not None and not _same_form(array, like, GROWING.get(key, ())):
+        if elsewhere and name.startswith("sites."):
+            continue
+        like = expected.get(name, optional.get(name))
+        if like is None:
+            return f"{name} is not known"
+        key, single = name.rpartition(".")[2], like.ndim == 0
+        if not _same_form(array, np.atleast_1d(like), GROWING.get(key, ())):
             return f"{name} has type {array.dtype} and shape {array.shape}"
-        if array.dtype.kind == "f":
-            bad = np.isnan(array) if key in UNBOUNDED else ~np.isfinite(array)
-            if bad.any():
-                return f"{name} holds {array[bad].flat[0]}"
-    return _bad_lists(found)
+        bad = ~np.isfinite(array)
+        if key in UNBOUNDED:
+            bad = np.isnan(array)
+            if key in ("history", "record"):  # the number of the pass
+                bad[..., 0] = ~(np.abs(array[..., 0]) < 2**31)
+        elif single:
+            low, high = RANGES.get(key, (0.0, 2.0**31))
+            bad = ~((low <= array) & (array <= high))
+        if bad.any():
+            return f"{name} holds {array[bad].flat[0]}"
+    if 0 < len(optional.keys() & found.keys()) < len(optional):
+        return f"{' or '.join(optional)} is missing"
+    return None if elsewhere else _bad_lists(found)
 
 
 def _same_form(array: np.ndarray, like: np.ndarray, growing: tuple[int, ...]) -> bool:
-    if array.dtype.kind != like.dtype.kind or array.ndim != like.ndim:
+    if array.ndim != like.ndim or array.dtype != like.dtype:
         return False
     sizes = enumerate(zip(array.shape, like.shape, strict=True))
     return all(a == b or (axis in growing and a > b) for axis, (a, b) in sizes)
@@ -231,7 +251,7 @@ class Checkpoints:
             if all(isinstance(value, str) and value.startswith("sha256") for value in (old, new)):
                 differences.append(f"the {name} are others")
             else:
-                differences.append(f"{name} was {old!r} and is {new!r}")
+                differences.append(f"{name:.80} was {shown(old)} and is {shown(new)}")
         if differences:
             raise IncompatibleError(
                 f"the checkpoints in {self.folder!r} are of another fit: {'; '.join(differences)}. "
@@ -267,11 +287,15 @@ class Checkpoints:
         everything: dict[str, Keepable] = {**self.parts, "optimizer": optimizer}
         states = {title: inside(title, self._arrays) for title in everything}
         for title, part in everything.items():  # all, before any is changed
-            fault = _fault(states[title], part.state())
+            expected = part.state()
+            later: Arrays = {}
+            if title == "stopping":  # the best weights so far
+                later = {"theta": self.parts["progress"].state()["theta"], "record": np.zeros(5)}
+            fault = _fault(states[title], expected, later)
             if fault is not None:
                 raise InvalidInputError(
-                    f"cannot go on from {self._last_good} in {self.folder!r}: {title}.{fault}, "
-                    "which no fit has written. Remove the checkpoint."
+                    f"cannot go on from {self._last_good} in {self.folder!r}: "
+                    f"{title}.{fault:.200}, which no fit has written. Remove the checkpoint."
                 )
         for title, part in everything.items():
             part.restore(states[title])
