@@ -159,7 +159,7 @@ MASKED = {
 
 @pytest.mark.parametrize("name", MASKED)
 def test_masked_values_are_refused(name):
-    with pytest.raises(InvalidInputError, match="masked|label --"):
+    with pytest.raises(InvalidInputError, match=r"masked|label --"):
         MASKED[name]()
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
@@ -127,7 +128,7 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
     """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
     if forbidden is None:
         return []
-    if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
+    if isinstance(forbidden, str) or sp.issparse(forbidden) or not isinstance(forbidden, Iterable):
         raise InvalidInputError(
             f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
         )
