@@ -7,7 +7,7 @@ these are the first and the last node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,8 +138,12 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
             raise InvalidInputError(
                 f"forbidden holds {shown(pair)}; each entry is a pair (label, next label)."
             )
-        if not (isinstance(pair[0], Hashable) and isinstance(pair[1], Hashable)):
-            raise InvalidInputError(f"forbidden holds {shown(pair)}, but a list is no label.")
+        try:
+            hash((pair[0], pair[1]))
+        except TypeError:
+            raise InvalidInputError(
+                f"forbidden holds {shown(pair)}, but a list is no label."
+            ) from None
         pairs.append((pair[0], pair[1]))
     return pairs
 

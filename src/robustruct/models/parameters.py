@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
 from robustruct.training.checkpoints import interval
 
@@ -26,7 +27,7 @@ def check_parameters(model: StructuredModel) -> None:
     if isinstance(model.alphas, str):
         _check_choice(name, "alphas", model.alphas, ("auto",))
     elif model.alphas is not None:
-        values = list(np.atleast_1d(model.alphas))
+        values = as_array(model.alphas, f"{name}: alphas").ravel().tolist()
         if not values:
             raise InvalidInputError(f"{name}: alphas is empty; list the values to choose from.")
         for value in values:
