@@ -25,6 +25,22 @@ settings.register_profile(
 settings.load_profile("robustruct")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked slow run only where ``-m`` speaks of them."""
+    if "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session")
+def faults() -> int:
+    """How many times over tests of faults try their luck: ``ROBUSTRUCT_FAULTS``, by default 1."""
+    return int(os.environ.get("ROBUSTRUCT_FAULTS", "1"))
+
+
 @pytest.fixture(scope="session")
 def data_home() -> Path:
     """Folder of the real data sets, or skip."""

@@ -153,6 +153,7 @@ MASKED = {
     ),
     "metrics": lambda: mean_loss(masked(LABELS), LABELS),
     "metric weights": lambda: mean_loss(LABELS, LABELS, node_weight=masked(np.ones(4))),
+    "shards": lambda: CRF().fit(ShardedData.from_samples(masked(DENSE), LABELS, 2)),
     "answers": lambda: MultiLabel(CRF()).fit(DENSE, masked(np.ones((4, 2)))),
 }
 
@@ -256,7 +257,7 @@ LONG = {
     ),
     "loss": lambda: AGM("l" * 90_000).fit(DENSE, LABELS),
     "text": lambda: CRF().fit(np.full((2, 2), "a" * 90_000), [0, 1]),
-    "repeated labels": lambda: CostMatrix(np.zeros((9000, 9000)), ["a"] * 9000),
+    "repeated labels": lambda: CostMatrix(np.zeros((300, 300)), ["a" * 300] * 300),
     "attribute": lambda: CRF().fit([[{"a" * 90_000: None}]], [["a"]]),
     "type": lambda: Graph(DENSE, [], node_types=["a", "b", "c", ("d",) * 90_000]),
     "alpha": lambda: CRF(alpha="a" * 90_000).fit(DENSE, LABELS),
@@ -292,3 +293,11 @@ def test_what_cannot_be_shown_is_named_by_its_type():
 
     assert "Shy" in shown(Shy())
     assert len(shown([["a" * 999] * 999] * 999)) <= 200
+
+
+@pytest.mark.parametrize("make", [np.array, sp.csr_array])
+def test_numbers_whose_squares_are_infinite_are_refused(make):
+    with pytest.raises(InvalidInputError, match=r"sample 0, node 1: .* is -1e\+200; .* Scale"):
+        CRF().fit([make([[1.0, 2.0], [3.0, -1e200]])], [[0, 1]])
+    with pytest.raises(InvalidInputError, match=r"weights are >= 0 and at most 1e\+100"):
+        CRF().fit([make(np.eye(2))], [[0, 1]], sample_weight=[1e200])

@@ -12,6 +12,9 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 
+LARGEST = 1e100
+"""Of features and weights, in size: squares, and sums of them, must stay finite."""
+
 MOST_COLUMNS = 2**31 - 1
 """Of a sparse matrix: columns are kept as 32-bit integers."""
 

@@ -7,11 +7,12 @@ these are the first and the last node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
@@ -130,7 +131,7 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
     """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
     if forbidden is None:
         return []
-    if isinstance(forbidden, str) or not isinstance(forbidden, Iterable):
+    if isinstance(forbidden, str) or sp.issparse(forbidden) or not isinstance(forbidden, Iterable):
         raise InvalidInputError(
             f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
         )
@@ -140,8 +141,12 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
             raise InvalidInputError(
                 f"forbidden holds {shown(pair)}; each entry is a pair (label, next label)."
             )
-        if not (isinstance(pair[0], Hashable) and isinstance(pair[1], Hashable)):
-            raise InvalidInputError(f"forbidden holds {shown(pair)}, but a list is no label.")
+        try:
+            hash((pair[0], pair[1]))
+        except TypeError:
+            raise InvalidInputError(
+                f"forbidden holds {shown(pair)}, but a list is no label."
+            ) from None
         pairs.append((pair[0], pair[1]))
     return pairs
 

@@ -7,6 +7,7 @@ prices a labelling.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
@@ -274,7 +275,7 @@ def class_weighted(
                 f"class_weight names {shown(label)}, which is not a label; labels are "
                 f"{_shortened(list(place))}."
             )
-        if not (_family(weight) == "number" and np.isfinite(weight) and weight >= 0):
+        if not (_family(weight) == "number" and 0 <= weight <= sys.float_info.max):
             raise InvalidInputError(
                 f"class_weight[{shown(label)}] = {shown(weight)}; weights are finite numbers, 0 "
                 "or more."

@@ -189,7 +189,8 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
 
 def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[tuple[int, int, str]]:
     """(first node, node after the last, type) of every span."""
-    classes, code = np.unique(labels, return_inverse=True)
+    classes = sorted_labels([labels])
+    code = encode_labels(labels, classes, "y")
     if not all(name == "O" for name in classes.tolist()) and not is_span_labelling(classes):
         wrong = next(n for n in classes.tolist() if n != "O" and not is_span_labelling([n]))
         raise InvalidInputError(

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robustruct.arrays import as_floats
+from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
 
 
@@ -47,7 +49,18 @@ class Scores:
     @classmethod
     def from_user(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
         """Scores given per user node (N, k) and per user edge (M, k, k) [first, second label]."""
-        k = unary.shape[1]
+        unary, pairwise = as_floats(unary, "unary"), as_floats(pairwise, "pairwise")
+        k = unary.shape[1] if unary.ndim == 2 else 0
+        if unary.shape != (batch.n_nodes, k) or not k or pairwise.shape != (batch.n_edges, k, k):
+            raise InvalidInputError(
+                f"unary has shape {unary.shape} and pairwise {pairwise.shape}; expected (n, k) and "
+                f"(m, k, k) for the n = {batch.n_nodes} nodes and m = {batch.n_edges} edges."
+            )
+        for field, values in (("unary", unary), ("pairwise", pairwise)):
+            if np.isnan(values).any() or (values == np.inf).any():
+                raise InvalidInputError(
+                    f"{field} holds NaN or +inf; scores are finite, or -inf to forbid."
+                )
         tables = np.zeros((max(batch.n_edges, 1), k, k))
         tables[: batch.n_edges] = pairwise
         turned = np.zeros(len(tables), bool)

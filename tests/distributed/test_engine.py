@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -209,6 +212,79 @@ def test_no_worker_is_an_error_in_time():
 # ---- faults
 
 
+@contextlib.contextmanager
+def dask_process(*arguments):
+    """A scheduler or a worker of its own, killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.dask_{arguments[0]}", *map(str, arguments[1:])],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("Model", [AGM, CRF])
+def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
+    from robustruct.distributed.sites import DaskSites
+
+    original, calls = DaskSites._ask, []
+    file = tmp_path / "scheduler.json"
+    options = "--host", "127.0.0.1", "--port", 0, "--no-dashboard"
+    worker = "worker", "--scheduler-file", file, "--nthreads", 1, "--no-nanny", "--no-dashboard"
+    with dask_process("scheduler", *options, "--scheduler-file", file) as scheduler:
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with (
+            dask_process(*worker),
+            distributed.Client(scheduler_file=str(file), set_as_default=False) as client,
+        ):
+            client.wait_for_workers(1, timeout=60)
+
+            def ask(sites, task, address, *arguments):
+                future = original(sites, task, address, *arguments)
+                calls.append(address)
+                if len(calls) == 6:
+                    os.killpg(scheduler.pid, signal.SIGKILL)
+                return future
+
+            monkeypatch.setattr(DaskSites, "_ask", ask)
+            engine = DaskEngine(client)
+            with pytest.raises(EngineError, match=r"connection to the Dask scheduler .* is lost"):
+                Model(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+            with pytest.raises(EngineError, match="is lost"):
+                engine.map(abs, [-1])
+            with pytest.raises(EngineError, match="is lost"):
+                AGM(engine=engine).fit(CHAINS.X, CHAINS.y)
+
+
+def slow_at_first(task, seconds):
+    """As if what a task needs were compiled at its first call; runs on a worker."""
+    from robustruct.distributed import held
+
+    plain = getattr(held, task)
+
+    def slow(*arguments):
+        setattr(held, task, plain)
+        time.sleep(seconds)
+        return plain(*arguments)
+
+    setattr(held, task, slow)
+
+
+@pytest.mark.parametrize("task", ["read_summary", "take_round", "take_sum"])
+def test_compiling_does_not_count_as_silence(client, task):
+    engine = DaskEngine(client, give_up=2.0)
+    client.run(slow_at_first, task, 5.0)
+    there = AGM(alpha=0.1, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    assert engine.last_.rebuilt == 0
+    assert not engine.last_.crew.silent
+    certified_alike(AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y), there)
+
+
 def pids(client):
     """Process of each worker."""
     return client.run(os.getpid)
@@ -240,8 +316,7 @@ class Meddler:
 
 
 @pytest.mark.parametrize("Model", [AGM, SSVM])
-def test_workers_killed_in_the_middle_of_rounds(client, monkeypatch, Model):
-    engine = DaskEngine(client)
+def test_workers_killed_in_the_middle_of_rounds(client, monkeypatch, faults, Model):
     killed = []
 
     def kill(address):
@@ -249,12 +324,16 @@ def test_workers_killed_in_the_middle_of_rounds(client, monkeypatch, Model):
         os.kill(victim, signal.SIGKILL)
         killed.append(victim)
 
-    Meddler(engine, (3, 9, 21), kill).watch(monkeypatch)
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
-    there = Model(alpha=0.01, random_state=0, engine=engine).fit(data)
-    assert len(killed) == 3
-    assert engine.last_.rebuilt >= 3
-    certified_alike(Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
+    here = Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y)
+    for turn in range(faults):
+        engine = DaskEngine(client)
+        with monkeypatch.context() as patch:
+            Meddler(engine, (3, 9, 21), kill).watch(patch)
+            there = Model(alpha=0.01, random_state=0, engine=engine).fit(data)
+        assert len(killed) == 3 * (turn + 1)
+        assert engine.last_.rebuilt >= 3
+        certified_alike(here, there)
 
 
 def test_a_worker_killed_while_a_crf_trains(client, monkeypatch):

@@ -3,6 +3,10 @@
 Dask waits for ever for a task that is bound to a worker which is gone, and believes for minutes in
 one that does not answer. So whoever asks here gets an answer from everybody in the end: what the
 worker said, or `Missing` if it died or was given up.
+
+A worker is given up when the scheduler has not heard from it for ``give_up`` seconds, or when it
+has been busy for so long with something that it has done before. The first time does not count: it
+may compile.
 """
 
 from __future__ import annotations
@@ -11,11 +15,12 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
-from distributed.client import FutureCancelledError
+from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker
 
 from distributed import Client, Future, wait
@@ -24,6 +29,34 @@ from robustruct.distributed.held import Missing
 from robustruct.errors import EngineError
 
 LOG = logging.getLogger(__name__)
+
+Kind = tuple[str, ...]
+"""Address of a worker and what it is asked to do."""
+
+
+@contextlib.contextmanager
+def scheduler_must_answer(client: Client) -> Iterator[None]:
+    """What Dask raises when its scheduler is gone becomes our error."""
+    if client.status != "running":
+        raise scheduler_lost(client)
+    try:
+        yield
+    except (OSError, ClosedClientError, CancelledError) as error:
+        raise scheduler_lost(client) from error
+
+
+def scheduler_lost(client: Client) -> EngineError:
+    address = getattr(client.scheduler, "address", "its address")
+    return EngineError(
+        f"the connection to the Dask scheduler at {address} is lost; is it running? Connect a new "
+        "Client and fit again; with checkpoint=... and resume=True the fit goes on where it was."
+    )
+
+
+def worker_info(client: Client) -> dict[str, Any]:
+    """What the scheduler knows of each worker, by address."""
+    with scheduler_must_answer(client):
+        return client.scheduler_info(n_workers=-1)["workers"]
 
 
 class Crew:
@@ -38,6 +71,11 @@ class Crew:
         """What is not answered yet by workers that take long."""
         self.silent: set[str] = set()
         """Workers that were given up."""
+        self.heard: dict[str, tuple[float, float]] = {}
+        """The last sign of life of each worker by its clock, and when we learnt of it."""
+        self.kind_of: dict[Any, Kind] = {}
+        """By key of a task that is not answered yet."""
+        self.done_before: set[Kind] = set()
 
     # ------------------------------------------------------------------------- workers and shards
 
@@ -45,7 +83,8 @@ class Crew:
         """Addresses of the workers there are, without those given up; waits for the first."""
         deadline = time.monotonic() + self.give_up
         while True:
-            addresses = self.client.scheduler_info(n_workers=-1)["workers"]
+            addresses = worker_info(self.client)
+            self._listen(addresses)
             found = sorted(set(addresses) - self.silent)
             if found:
                 return found
@@ -57,6 +96,19 @@ class Crew:
                     "(`dask worker tcp://...`) and fit again."
                 )
             time.sleep(0.1)
+
+    def _listen(self, workers: dict[str, Any]) -> None:
+        now = time.monotonic()
+        for address, info in workers.items():
+            if self.heard.get(address, (None,))[0] != info["last_seen"]:
+                self.heard[address] = info["last_seen"], now
+
+    def overdue(self, task: Future, address: str, since: float) -> bool:
+        """Whether to give up a worker that has not answered a task ``since`` then."""
+        now = time.monotonic()
+        if now - self.heard.get(address, (0.0, since))[1] > self.give_up:
+            return True
+        return now - since > self.give_up and self.kind_of.get(task.key) in self.done_before
 
     def do_without(self, addresses: Iterable[str]) -> None:
         """Do without workers that do not answer, even if the scheduler still believes in them."""
@@ -89,19 +141,31 @@ class Crew:
     def submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         """Send a worker a task about this fit."""
         # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            return self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
+        with (
+            scheduler_must_answer(self.client),
+            dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}),
+        ):
+            sent = self.client.submit(task, self.fit, *arguments, workers=[address], pure=False)
+        which = [argument for argument in arguments if isinstance(argument, str)]
+        self.kind_of[sent.key] = (address, task.__name__, *which)
+        return sent
 
     def result(self, task: Future, address: str) -> Any:
         """The answer of a task that is done; `Missing` if the worker died before it was fetched."""
         deadline = time.monotonic() + self.give_up
+        kind = self.kind_of.pop(task.key, None)
         while time.monotonic() < deadline:
             try:
-                return task.result(timeout=2.0)
+                answer = task.result(timeout=2.0)
+                if kind is not None:
+                    self.done_before.add(kind)
+                return answer
             except TimeoutError:
                 if address not in self.workers():
                     break
-            except FutureCancelledError:
+            except CancelledError as error:
+                if self.client.status != "running":
+                    raise scheduler_lost(self.client) from error
                 break
             except KilledWorker as error:
                 raise EngineError(
@@ -142,10 +206,15 @@ class Crew:
 
     def wait(self, tasks: Sequence[Future], timeout: float, how: str = "ALL_COMPLETED") -> bool:
         """Whether tasks came to an end in time."""
-        with self.client.as_current(), contextlib.suppress(TimeoutError):
-            wait(list(tasks), timeout=timeout, return_when=how)
-            return True
-        return False
+        try:
+            with self.client.as_current():
+                wait(list(tasks), timeout=timeout, return_when=how)
+        except TimeoutError:
+            return False
+        except CancelledError as error:
+            if self.client.status != "running":
+                raise scheduler_lost(self.client) from error
+        return True
 
     def each(
         self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
@@ -177,18 +246,19 @@ class Crew:
                 else:
                     answers[number] = answer
                     del waiting[number]
-            if waiting and time.monotonic() - last > self.give_up:
+            late = [n for n, task in waiting.items() if self.overdue(task, self.place[n], last)]
+            if late:
                 last = time.monotonic()
-                self.do_without({self.place[number] for number in waiting})
+                self.do_without({self.place[number] for number in late})
         return answers
 
     def close(self) -> None:
         """Have the workers forget the fit."""
         for task in self.late.values():
             task.cancel()
-        if self.client.status == "running":
+        with contextlib.suppress(EngineError):  # a scheduler that is gone has no workers
             tasks = [
-                self.client.submit(held.drop, self.fit, workers=[address], pure=False)
-                for address in self.workers()
+                self.submit(held.drop, address)
+                for address in sorted(set(worker_info(self.client)) - self.silent)
             ]
             self.wait(tasks, 5.0)  # who does not answer will not be waited for

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from robustruct.distributed.crew import scheduler_lost, scheduler_must_answer, worker_info
 from robustruct.distributed.sites import DaskSites
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
@@ -30,7 +32,9 @@ class DaskEngine:
         A round does not wait for a worker that takes so many times as long as workers usually do;
         its steps count when they arrive.
     give_up : float
-        Seconds after which a worker that does not answer is taken for dead.
+        Seconds after which a worker is taken for dead: if the scheduler has not heard from it, or
+        if it has been busy for so long with something that it has done before. The first time
+        does not count, as code may be compiled then.
 
     Attributes
     ----------
@@ -66,7 +70,7 @@ class DaskEngine:
     @property
     def n_workers(self) -> int:
         """How many workers there are now."""
-        return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+        return max(1, len(worker_info(self.client)))
 
     @contextmanager
     def sites(self, data: ShardedData) -> Iterator[DaskSites]:
@@ -80,7 +84,12 @@ class DaskEngine:
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """``function(item)`` for every item, on the workers; answers in order."""
-        return self.client.gather(self.client.map(function, list(items), pure=False))
+        with scheduler_must_answer(self.client):
+            tasks = self.client.map(function, list(items), pure=False)
+        try:
+            return self.client.gather(tasks)
+        except CancelledError as error:
+            raise scheduler_lost(self.client) from error
 
     def __deepcopy__(self, memo: Any) -> DaskEngine:
         return self  # scikit-learn copies parameters, but a connection is one

@@ -236,7 +236,7 @@ class DaskSites:
         usual = self.patience * self.typical + 1.0 if self.typical else self.crew.give_up
         answers = self.crew.answers(asked, usual)
         while not answers:
-            if time.monotonic() - started > self.crew.give_up:
+            if all(self.crew.overdue(task, one, started) for one, task in asked.items()):
                 raise self.crew.silence()
             answers = self.crew.answers(asked, usual)
         if len(answers) == len(asked):
@@ -296,8 +296,16 @@ class DaskSites:
 
     def _patiently(self, asked: dict[str, Future]) -> dict[str, Any]:
         """Everybody's answer; `Missing` from those who take longer than anyone would wait."""
-        answers = self.crew.answers(asked, max(self.crew.give_up, self.patience * self.typical))
-        silent = [address for address in asked if address not in answers]
+        started, answers = time.monotonic(), dict[str, Any]()
+        silent = list(asked)
+        while silent:
+            pending = {one: asked[one] for one in silent}
+            answers |= self.crew.answers(pending, min(self.crew.give_up, 2.0))
+            silent = [address for address in asked if address not in answers]
+            if time.monotonic() - started > self.patience * self.typical and all(
+                self.crew.overdue(asked[one], one, started) for one in silent
+            ):
+                break
         if silent:
             self.crew.do_without(silent)
         for address in silent:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.arrays import as_array, as_csr
+from robustruct.arrays import LARGEST, as_array, as_csr
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.attributes import (
     Entries,
@@ -288,9 +288,8 @@ def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -
         checked = _numeric_blocks(blocks, width)
         with np.errstate(over="ignore"):  # of a long double; inf is refused below
             np.concatenate(checked, out=rows[:, :width], casting="same_kind")
-    finite = np.isfinite(rows)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
+    if not _usable(rows):
+        row, column = np.argwhere(~(np.abs(rows) <= LARGEST))[0]
         _refuse_value(blocks, int(row), f"feature {column}", rows[row, column])
     return rows if np.array_equal(order, np.arange(len(rows))) else rows[order]
 
@@ -315,15 +314,24 @@ def _sparse_rows(
     entries: Entries, width: int, blocks: Blocks, order: np.ndarray, constant: bool
 ) -> SparseRows:
     indptr, columns, values = entries
-    finite = np.isfinite(values)
-    if not finite.all():
-        entry = int(finite.argmin())
+    if not _usable(values):
+        entry = int(np.argmin(np.abs(values) <= LARGEST))
         row = int(np.searchsorted(indptr, entry, side="right")) - 1
         _refuse_value(blocks, row, "a feature", values[entry])
     return SparseRows.assemble(indptr, columns, values, width, order, constant)
 
 
+def _usable(values: np.ndarray) -> bool:
+    """Whether all are finite, and none too large to be squared."""
+    return not values.size or bool(values.max() <= LARGEST and values.min() >= -LARGEST)
+
+
 def _refuse_value(blocks: Blocks, row: int, feature: str, value: float) -> None:
+    if np.isfinite(value):
+        raise InvalidInputError(
+            f"{blocks.row_name(row)}: {feature} is {value:g}; the largest size of a feature is "
+            f"{LARGEST:g}. Scale the features."
+        )
     raise InvalidInputError(
         f"{blocks.row_name(row)}: {feature} is {value}; features must be finite. Replace missing "
         "values, for example by 0 and a feature that says 'missing'."

@@ -15,7 +15,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.arrays import as_csr
+from robustruct.arrays import as_array, as_csr, as_floats
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
 from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
@@ -258,11 +258,16 @@ def _listed(X: Any, y: Any, node_weight: Any) -> tuple[Any, Any, Any]:
     if sp.issparse(X):
         rows = as_csr(X, "X")
     elif hasattr(X, "__array__") and np.ndim(X) > 1:
-        rows = np.asarray(X)
+        rows = as_array(X, "X")
     else:
-        return list(X), y, node_weight
+        try:
+            return list(X), y, node_weight
+        except TypeError:
+            raise InvalidInputError(
+                f"X is a {type(X).__name__}; expected a list of samples or a 2-D array."
+            ) from None
     labels, n = as_labels(y), rows.shape[0]
-    weights = None if node_weight is None else np.asarray(node_weight, float)[:, None]
+    weights = None if node_weight is None else as_floats(node_weight, "node_weight").reshape(-1, 1)
     return (
         [rows[i : i + 1] for i in range(n)],
         [labels[i : i + 1] for i in range(len(labels))],

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from robustruct.arrays import as_array, as_csr, as_floats, length, refuse_masked
+from robustruct.arrays import LARGEST, as_array, as_csr, as_floats, length, refuse_masked
 from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.graphs import Batch
 from robustruct.losses import as_labels, encode_labels, exactly_comparable
@@ -202,9 +202,10 @@ def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
         raise InvalidInputError(
             f"{field} has shape {array.shape}; expected ({size},), one per {unit}."
         )
-    if not (np.isfinite(array).all() and (array >= 0).all()):
+    if not ((array >= 0) & (array <= LARGEST)).all():
         raise InvalidInputError(
-            f"{field} holds a negative, NaN or infinite weight; weights are >= 0."
+            f"{field} holds a negative, NaN or infinite weight; weights are >= 0 and at most "
+            f"{LARGEST:g}."
         )
     return array
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class NameOrEach:
     def complaint(self, name: str, value: Any) -> str | None:
         if isinstance(value, str):
             return self.names.complaint(name, value)
-        values = list(np.atleast_1d(value))
+        values = as_array(value, name).ravel().tolist()
         if not values:
             return f"{name} is empty; list the values to choose from."
         return next(filter(None, (self.each.complaint(name, one) for one in values)), None)
