@@ -107,16 +107,9 @@ class AGM(StructuredModel):
         Order of the samples; equal seeds give equal models.
     warm_start : bool
         Start from the weights of the last fit.
-    checkpoint : path of a folder, optional
-        Keep the state of training there, in files that each hold all of it; the last two stay. A
-        folder that holds checkpoints already is refused unless ``resume`` is set.
-    checkpoint_every : int or str, default="60s"
-        Passes between checkpoints, or time as "30s", "10min" or "2h".
-    resume : bool
-        Go on from the newest checkpoint in the folder that is not damaged, on the same path as if
-        training had never been stopped; begin anew where there is none. Samples and parameters must
-        be the same, except that ``tol``, ``max_iter``, ``checkpoint_every``, ``n_jobs`` and
-        ``verbose`` may differ.
+    checkpoint : Checkpoint or path, optional
+        Keep the state of training in a folder, once a minute or as `Checkpoint` says, which can
+        also go on from what is there.
     verbose : int
         1 shows progress with the gap.
 

@@ -24,7 +24,7 @@ from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.progress import fit_progress, shards_progress
-from robustruct.training.checkpoints import Checkpoints
+from robustruct.training.checkpoints import Checkpoint, Checkpoints
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 from robustruct.training.site import Site, Sites
@@ -60,9 +60,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | str = "60s",
-        resume: bool = False,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -83,8 +81,6 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.verbose = verbose
 
     # ------------------------------------------------------------------ what a subclass supplies

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from robustruct.errors import InvalidInputError
+from robustruct.training.checkpoints import Checkpoint
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -27,7 +28,7 @@ class Accepted(Protocol):
 
 
 @dataclass(frozen=True)
-class Positive:
+class Positive(Accepted):
     """A finite number > 0."""
 
     meaning: str
@@ -40,7 +41,7 @@ class Positive:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Accepted):
     """An integer > 0."""
 
     meaning: str
@@ -52,7 +53,7 @@ class Count:
 
 
 @dataclass(frozen=True, init=False)
-class OneOf:
+class OneOf(Accepted):
     """One of a few names."""
 
     choices: tuple[str, ...]
@@ -69,7 +70,7 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class OrNone:
+class OrNone(Accepted):
     """What ``inner`` accepts, or None."""
 
     inner: Accepted
@@ -79,7 +80,7 @@ class OrNone:
 
 
 @dataclass(frozen=True)
-class NameOrEach:
+class NameOrEach(Accepted):
     """One of a few names, or a sequence of what ``each`` accepts."""
 
     names: OneOf
@@ -95,7 +96,7 @@ class NameOrEach:
 
 
 @dataclass(frozen=True)
-class Passing:
+class Passing(Accepted):
     """Whatever passes a test."""
 
     test: Callable[[Any], bool]
@@ -106,7 +107,7 @@ class Passing:
 
 
 @dataclass(frozen=True)
-class NoIterator:
+class NoIterator(Accepted):
     """Anything that can be read more than once; what is inside is checked with the labels."""
 
     def complaint(self, name: str, value: Any) -> str | None:
@@ -116,7 +117,7 @@ class NoIterator:
 
 
 @dataclass(frozen=True)
-class WithTheData:
+class WithTheData(Accepted):
     """Can only be judged once samples and labels are known, and is checked there."""
 
     def complaint(self, name: str, value: Any) -> str | None:
@@ -128,9 +129,6 @@ def _is_flag(value: Any) -> bool:
 
 
 FLAG = Passing(_is_flag, "give True or False.")
-PATH = Passing(
-    lambda value: isinstance(value, str | os.PathLike), "give the path of a folder, or None."
-)
 
 PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
@@ -168,9 +166,12 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
             )
         ),
         "warm_start": FLAG,
-        "checkpoint": OrNone(PATH),
-        "checkpoint_every": WithTheData(),
-        "resume": FLAG,
+        "checkpoint": OrNone(
+            Passing(
+                lambda value: isinstance(value, Checkpoint | str | os.PathLike),
+                "give a Checkpoint, the path of a folder, or None.",
+            )
+        ),
         "verbose": Passing(
             lambda value: isinstance(value, Integral) and int(value) >= 0,
             "give 0 for silence or 1 for progress.",

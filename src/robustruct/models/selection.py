@@ -208,7 +208,6 @@ class _Fold:
             warm_start=True,
             max_iter=_passes(model),
             checkpoint=None,
-            resume=False,
         )
         self.train = [_part(value, train) for value in values]
         self.test = [_part(value, test) for value in values]

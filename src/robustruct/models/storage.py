@@ -37,7 +37,7 @@ from robustruct.training.fit import Record
 MODEL = Kind("robustruct-model", 1, "model.save()")
 
 MODELS: dict[str, type[StructuredModel]] = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
-OF_ONE_FIT = ("engine", "checkpoint", "checkpoint_every", "resume")
+OF_ONE_FIT = ("engine", "checkpoint")
 """Parameters that say where a fit was made, which means nothing to who loads the model."""
 
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
