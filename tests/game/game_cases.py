@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.game.game import Status
 from robustruct.game.solve import GameSolution, solve_game
+from robustruct.status import Status
 from robustruct.testing.strategies import GameData
 
 # The gap each solver is asked for, relative to the range of the cost. First-order methods are slow

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.game.game import Game, Play, Status
+from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
 from robustruct.inference import best_labelling
 from robustruct.scores import Scores
+from robustruct.status import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,6 +130,9 @@ class AGM(StructuredModel):
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
         Certified relative gap of the weights.
+    status_ : Status
+        How training ended: CONVERGED, MAX_ITER, STALLED, INTERRUPTED or STOPPED_EARLY, each with a
+        sentence that says what to do (``status_.value``).
     inference_ : "exact" or "relaxed"
         Which problem was solved, hence what the gap is about.
     history_ : list of Record

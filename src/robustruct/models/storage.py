@@ -32,6 +32,7 @@ from robustruct.models.agm import AGM
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
 from robustruct.models.ssvm import SSVM
+from robustruct.status import Status
 from robustruct.training.fit import Record
 
 MODEL = Kind("robustruct-model", 1, "model.save()")
@@ -118,7 +119,6 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     model._space = _restored_space(description["space"], arrays)
     types = getattr(model, "type_labels_", None)
     model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints, types)
-    model._interrupted = False
     k = len(model.classes_)
     if model.node_weights_.shape[1] != k or model.edge_weights_.shape[1:] != (k, k):
         raise InvalidInputError("its weights do not fit its features and labels.")
@@ -190,6 +190,8 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
         return {"costs": inner(value.costs), "labels": inner(value.labels)}
     if isinstance(value, Loss) and type(value).__name__ in LOSSES:
         return {"loss": type(value).__name__}
+    if isinstance(value, Status):
+        return {"status": value.name}
     raise InvalidInputError(
         f"{where.partition('.')[0]} holds a {type(value).__name__}, which a model file cannot "
         "keep; use numbers, strings, and lists, tuples, sets, dicts or arrays of these."
@@ -232,5 +234,7 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return CostMatrix(_restored(value["costs"], arrays), _restored(value["labels"], arrays))
     if "loss" in value:
         return LOSSES[value["loss"]]()
+    if "status" in value:
+        return Status[value["status"]]
     ((tag, content),) = value.items()
     return _TAGS[tag](_restored(content, arrays))
