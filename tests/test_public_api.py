@@ -44,13 +44,11 @@ def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None
     promised = {
         "alpha", "optimizer", "tol", "max_iter", "decision", "class_weight", "forbidden",
         "constraints", "inference", "n_jobs", "random_state", "warm_start", "checkpoint",
-        "checkpoint_every", "resume", "verbose",
+        "verbose",
     }  # fmt: skip
     assert promised <= set(signature)
     assert default(model, "alpha") is None
     assert default(model, "checkpoint") is None
-    assert default(model, "checkpoint_every") == "60s"
-    assert default(model, "resume") is False
     assert default(model, "optimizer") == "auto"
 
 

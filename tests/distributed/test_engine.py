@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from robustruct import AGM, CRF, SSVM, Graph
+from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.datasets import make_chains
 from robustruct.distributed import ShardedData
 from robustruct.errors import EngineError, FileFormatError, IncompatibleError
@@ -430,8 +430,8 @@ def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     engine = DaskEngine(client)
     model = AGM(
-        alpha=0.01, random_state=0, max_iter=10, checkpoint=tmp_path, checkpoint_every=4,
-        resume=True, engine=engine,
+        alpha=0.01, random_state=0, max_iter=10, engine=engine,
+        checkpoint=Checkpoint(tmp_path, 4, resume=True),
     )  # fmt: skip
     first = model.fit(data).history_
     model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process

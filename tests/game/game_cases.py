@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.game.game import Status
 from robustruct.game.solve import GameSolution, solve_game
+from robustruct.status import Status
 from robustruct.testing import oracles
 from robustruct.testing.strategies import GameData
 

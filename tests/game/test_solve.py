@@ -122,6 +122,10 @@ def test_a_useless_solver_is_certified_as_useless():
 
 def test_every_status_tells_what_to_do():
     assert all(len(status.value) > 20 and status.value.endswith(".") for status in Status)
+    for status in Status:
+        fine = status in (Status.CONVERGED, Status.STOPPED_EARLY)
+        assert bool(status.remedy) != fine
+        assert status.value.endswith(status.remedy)
 
 
 def test_errors_are_of_one_family():

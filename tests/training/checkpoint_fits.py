@@ -15,7 +15,7 @@ import sys
 import warnings
 from typing import Any
 
-from robustruct import AGM, CRF, SSVM
+from robustruct import AGM, CRF, SSVM, Checkpoint
 from robustruct.datasets import make_chains
 from robustruct.formats import container
 
@@ -65,14 +65,20 @@ def samples(n_samples: int) -> tuple[Any, Any]:
 
 
 def fit(
-    model: str, parameters: dict[str, Any], n_samples: int, out: str, fault: list[Any] | None
+    model: str,
+    parameters: dict[str, Any],
+    checkpoint: dict[str, Any] | None,
+    n_samples: int,
+    out: str,
+    fault: list[Any] | None,
 ) -> None:
     """Fit, and write the outcome or the error."""
     X, y = samples(n_samples)
     if fault is not None:
         at_write(fault[1], {"die": die, "fill_the_disk": fill_the_disk}[fault[0]])
     try:
-        found = outcome(MODELS[model](**parameters).fit(X, y))
+        kept = checkpoint and Checkpoint(**checkpoint)
+        found = outcome(MODELS[model](**parameters, checkpoint=kept).fit(X, y))
     except OSError as error:
         resource.setrlimit(resource.RLIMIT_FSIZE, LIMITS)
         found = {"error": str(error)}

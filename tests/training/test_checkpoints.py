@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpoint_fits import outcome
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import robustruct
-from robustruct import AGM, CRF, SSVM, Graph
+from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.datasets import make_chains
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Kind, read_container, write_container
@@ -36,6 +38,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def checkpoints_in(folder: Path) -> list[int]:
     """Numbers of the passes that were kept, oldest first."""
     return sorted(int(path.stem.partition("-")[2]) for path in folder.glob("*.safetensors"))
+
+
+def resuming(model: Any) -> Checkpoint:
+    """The model's folder of checkpoints, to go on from."""
+    given = model.checkpoint
+    kept = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    return dataclasses.replace(kept, resume=True)
 
 
 def path_of(folder: Path, number: int) -> Path:
@@ -61,7 +70,14 @@ class Server:
         return self.process.stdout.readline().strip()
 
     def start(
-        self, model: str, n_samples: int = 40, fault: tuple[str, int] | None = None, **parameters
+        self,
+        model: str,
+        folder: str | None = None,
+        every: int = 1,
+        resume: bool = False,
+        n_samples: int = 40,
+        fault: tuple[str, int] | None = None,
+        **parameters,
     ) -> int:
         """Begin a fit and return the id of its process."""
         self.out.unlink(missing_ok=True)
@@ -69,6 +85,7 @@ class Server:
         order = {
             "model": model,
             "parameters": {"alpha": 1e-2, **parameters},
+            "checkpoint": folder and {"folder": folder, "every": every, "resume": resume},
             "n_samples": n_samples,
             "out": str(self.out),
             "fault": fault,
@@ -99,11 +116,11 @@ def server(tmp_path_factory) -> Iterator[Server]:
 
 
 KILLED = {
-    "AGM": {"model": "AGM", "tol": 1e-9, "max_iter": 60, "checkpoint_every": 1},
-    "SSVM": {"model": "SSVM", "tol": 1e-9, "max_iter": 60, "checkpoint_every": 2},
-    "CRF": {"model": "CRF", "tol": 1e-13, "checkpoint_every": 7},
+    "AGM": {"model": "AGM", "tol": 1e-9, "max_iter": 60, "every": 1},
+    "SSVM": {"model": "SSVM", "tol": 1e-9, "max_iter": 60, "every": 2},
+    "CRF": {"model": "CRF", "tol": 1e-13, "every": 7},
     "two threads": {
-        "model": "AGM", "tol": 1e-9, "max_iter": 40, "checkpoint_every": 1, "n_jobs": 2,
+        "model": "AGM", "tol": 1e-9, "max_iter": 40, "every": 1, "n_jobs": 2,
         "n_samples": 250,
     },
 }  # fmt: skip
@@ -112,7 +129,7 @@ KILLED = {
 @pytest.mark.parametrize("name", KILLED)
 def test_a_fit_killed_at_random_moments_reaches_the_same_model(name, server, tmp_path, faults):
     order = {"random_state": 0, **KILLED[name]}
-    server.start(**order, checkpoint=str(tmp_path / "whole"))
+    server.start(**order, folder=str(tmp_path / "whole"))
     expected = server.end()
     last = checkpoints_in(tmp_path / "whole")[-1]
     rng = np.random.default_rng()
@@ -120,7 +137,7 @@ def test_a_fit_killed_at_random_moments_reaches_the_same_model(name, server, tmp
     kept = killed = 0
     for share in np.linspace(0.8 / (2 * faults), 0.8, 2 * faults):
         at = int(rng.integers(kept, max(int(share * last), kept + 1)))
-        pid = server.start(**order, checkpoint=str(folder), resume=True)
+        pid = server.start(**order, folder=str(folder), resume=True)
         while max(checkpoints_in(folder), default=0) <= at:
             time.sleep(0.0005)
         time.sleep(rng.uniform(0, 0.01))  # in the midst of a pass, or of writing
@@ -129,7 +146,7 @@ def test_a_fit_killed_at_random_moments_reaches_the_same_model(name, server, tmp
             break
         killed += 1
         kept = checkpoints_in(folder)[-1]
-    server.start(**order, checkpoint=str(folder), resume=True)
+    server.start(**order, folder=str(folder), resume=True)
     assert server.end() == expected
     assert checkpoints_in(folder) == checkpoints_in(tmp_path / "whole")
     assert len(os.listdir(folder)) == 2
@@ -138,30 +155,30 @@ def test_a_fit_killed_at_random_moments_reaches_the_same_model(name, server, tmp
 
 @pytest.mark.parametrize("model", ["AGM", "CRF"])
 def test_a_fit_killed_while_it_writes(model, server, tmp_path):
-    order = {"model": model, "tol": 1e-9, "max_iter": 30, "random_state": 0, "checkpoint_every": 5}
-    server.start(**order, checkpoint=str(tmp_path / "whole"))
+    order = {"model": model, "tol": 1e-9, "max_iter": 30, "random_state": 0, "every": 5}
+    server.start(**order, folder=str(tmp_path / "whole"))
     expected = server.end()
     folder = tmp_path / "killed"
     for fault in (("die", 1), ("die", 3)):
         before = checkpoints_in(folder)
-        server.start(**order, checkpoint=str(folder), resume=True, fault=fault)
+        server.start(**order, folder=str(folder), resume=True, fault=fault)
         assert server.end() is None
         assert len(list(folder.glob("*.tmp"))) == 1
         assert len(checkpoints_in(folder)) == min(len(before) + fault[1] - 1, 2)
-    server.start(**order, checkpoint=str(folder), resume=True)
+    server.start(**order, folder=str(folder), resume=True)
     assert server.end() == expected
     assert not list(folder.glob("*.tmp"))
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(server, tmp_path):
-    order = {"model": "AGM", "tol": 1e-9, "max_iter": 30, "random_state": 0, "checkpoint_every": 5}
+    order = {"model": "AGM", "tol": 1e-9, "max_iter": 30, "random_state": 0, "every": 5}
     folder = tmp_path / "full"
-    server.start(**order, checkpoint=str(folder), fault=("fill_the_disk", 2))
+    server.start(**order, folder=str(folder), fault=("fill_the_disk", 2))
     error = server.end()["error"]
     assert "a checkpoint could not be written: cannot write" in error
     assert "checkpoint-000010.safetensors is still there" in error
     assert sorted(os.listdir(folder)) == [path_of(folder, n).name for n in (5, 10)]
-    server.start(**order, checkpoint=str(folder), resume=True)
+    server.start(**order, folder=str(folder), resume=True)
     found = server.end()
     server.start(**order)
     assert found == server.end()
@@ -228,17 +245,17 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
     Model, parameters = CASES[name]
     X, y = cycles() if name in ("exact on cycles", "relaxed") else chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 30, "random_state": seed, **parameters}
-    model = Model(**given, checkpoint=tmp_path / "a", checkpoint_every=5)
+    model = Model(**given, checkpoint=Checkpoint(tmp_path / "a", 5))
     interrupted(model, 11, monkeypatch, X, y)
     assert 5 <= checkpoints_in(tmp_path / "a")[-1] <= 11
-    model.set_params(resume=True).fit(X, y)
+    model.set_params(checkpoint=resuming(model)).fit(X, y)
     if seed is None:  # drawn, and kept in the checkpoint
         kept = Checkpoints(tmp_path / "a", 5, resume=True)
         assert kept.description["identity"]["random_state"] is None
         monkeypatch.setattr(
             "robustruct.models.checkpointing._drawn_seed", lambda _: kept.description["seed"]
         )
-    whole = Model(**given, checkpoint=tmp_path / "b", checkpoint_every=5).fit(X, y)
+    whole = Model(**given, checkpoint=Checkpoint(tmp_path / "b", 5)).fit(X, y)
     assert outcome(model) == outcome(whole)
     times = [record.time for record in model.history_]
     assert times == sorted(times)
@@ -248,13 +265,13 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
 def test_checkpoints_do_not_change_the_model(Model, tmp_path):
     X, y = chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 20, "random_state": 0}
-    kept = Model(**given, checkpoint=tmp_path, checkpoint_every=1).fit(X, y)
+    kept = Model(**given, checkpoint=Checkpoint(tmp_path, 1)).fit(X, y)
     assert outcome(kept) == outcome(Model(**given).fit(X, y))
 
 
 def test_a_crf_without_a_checkpoint_due_is_the_crf_without_checkpoints(tmp_path):
     X, y = chains()
-    kept = CRF(alpha=1e-2, checkpoint=tmp_path, checkpoint_every="1h").fit(X, y)
+    kept = CRF(alpha=1e-2, checkpoint=Checkpoint(tmp_path, "1h")).fit(X, y)
     assert outcome(kept) == outcome(CRF(alpha=1e-2).fit(X, y))
     assert checkpoints_in(tmp_path) == [kept.n_iter_]
 
@@ -263,11 +280,12 @@ def test_a_crf_without_a_checkpoint_due_is_the_crf_without_checkpoints(tmp_path)
 def test_stopping_on_validation_goes_on_where_it_was(Model, tmp_path, monkeypatch):
     X, y = chains(40, seed=3)
     train, held_out = (X[:20], y[:20]), (X[20:], y[20:])
-    given = {"alpha": 1e-3, "tol": 1e-12, "patience": 4, "random_state": 0, "checkpoint_every": 2}
-    model = Model(**given, checkpoint=tmp_path / "a")
+    given = {"alpha": 1e-3, "tol": 1e-12, "patience": 4, "random_state": 0}
+    model = Model(**given, checkpoint=Checkpoint(tmp_path / "a", 2))
     interrupted(model, 8, monkeypatch, *train, validation=held_out)
-    model.set_params(resume=True).fit(*train, validation=held_out)
-    whole = Model(**given, checkpoint=tmp_path / "b").fit(*train, validation=held_out)
+    model.set_params(checkpoint=resuming(model)).fit(*train, validation=held_out)
+    again = Checkpoint(tmp_path / "b", 2)
+    whole = Model(**given, checkpoint=again).fit(*train, validation=held_out)
     assert outcome(model) == outcome(whole)
     assert model.validation_loss_ == whole.validation_loss_
     with pytest.raises(IncompatibleError, match="validation samples"):
@@ -280,7 +298,7 @@ def test_stopping_on_validation_goes_on_where_it_was(Model, tmp_path, monkeypatc
 
 def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
     X, y = chains()
-    model = AGM(alphas=[0.1, 0.01], cv=2, checkpoint=tmp_path, checkpoint_every=2)
+    model = AGM(alphas=[0.1, 0.01], cv=2, checkpoint=Checkpoint(tmp_path, 2))
     interrupted(model.set_params(tol=1e-9, max_iter=20), 12, monkeypatch, X, y)
     scores = model.alpha_scores_
 
@@ -288,7 +306,7 @@ def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
         raise AssertionError("alpha was chosen already")
 
     monkeypatch.setattr("robustruct.models.selection.select_alpha", never)
-    model.set_params(resume=True).fit(X, y)
+    model.set_params(checkpoint=resuming(model)).fit(X, y)
     assert model.alpha_scores_ == scores
     assert model.alpha_ == max(scores, key=scores.get)
     with pytest.raises(IncompatibleError, match="alphas was"):
@@ -309,7 +327,7 @@ def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Site, "round", never)
     monkeypatch.setattr(Site, "likelihood", never)
-    again = Model(alpha=0.1, random_state=0, checkpoint=tmp_path, resume=True).fit(X, y)
+    again = Model(alpha=0.1, random_state=0, checkpoint=resuming(model)).fit(X, y)
     assert outcome(again) == expected
     assert [at.time for at in again.history_] == [at.time for at in model.history_]
     assert os.listdir(tmp_path) == files
@@ -318,7 +336,8 @@ def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
 @pytest.mark.parametrize("Model", [AGM, SSVM, CRF])
 def test_a_finer_tolerance_or_more_passes_go_on(Model, tmp_path):
     X, y = chains()
-    model = Model(alpha=1e-2, tol=0.5, random_state=0, checkpoint=tmp_path, resume=True).fit(X, y)
+    kept = Checkpoint(tmp_path, resume=True)
+    model = Model(alpha=1e-2, tol=0.5, random_state=0, checkpoint=kept).fit(X, y)
     first, records = model.n_iter_, len(model.history_)
     for change in ({"tol": 0.05}, {"tol": 1e-9, "max_iter": 25}, {"max_iter": 32}):
         model.set_params(**change).fit(X, y)
@@ -331,10 +350,10 @@ def test_a_finer_tolerance_or_more_passes_go_on(Model, tmp_path):
 
 def test_fewer_passes_give_the_model_that_is_there(tmp_path, monkeypatch):
     X, y = chains()
-    model = AGM(alpha=1e-2, tol=1e-9, random_state=0, checkpoint=tmp_path, checkpoint_every=1)
+    model = AGM(alpha=1e-2, tol=1e-9, random_state=0, checkpoint=Checkpoint(tmp_path, 1))
     interrupted(model, 4, monkeypatch, X, y)  # before the first certificate
     assert checkpoints_in(tmp_path) == [2, 3]
-    model.set_params(resume=True, max_iter=1)
+    model.set_params(checkpoint=resuming(model), max_iter=1)
     with pytest.warns(ConvergenceWarning, match="after 3 passes, above tol=1e-09"):
         model.fit(X, y)
     assert [record.n_iter for record in model.history_] == [3]
@@ -361,12 +380,12 @@ HOW = ["truncated", "empty", "description", "middle", "end"]
 @pytest.mark.parametrize("how", HOW)
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(how, tmp_path):
     X, y = chains()
-    given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 12, "random_state": 0, "checkpoint_every": 5}
-    model = AGM(**given, checkpoint=tmp_path).fit(X, y)
+    given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 12, "random_state": 0}
+    model = AGM(**given, checkpoint=Checkpoint(tmp_path, 5)).fit(X, y)
     assert checkpoints_in(tmp_path) == [10, 12]
     newest = path_of(tmp_path, 12)
     newest.write_bytes(spoilt(newest.read_bytes(), how))
-    again = AGM(**given, checkpoint=tmp_path, resume=True)
+    again = AGM(**given, checkpoint=resuming(model))
     expected = "checkpoint-000012.* Going on from checkpoint-000010.safetensors instead"
     with pytest.warns(UserWarning, match=expected) as caught:
         again.fit(X, y)
@@ -403,22 +422,22 @@ def test_no_bit_can_change_what_is_read(tmp_path):
 
 def test_a_damaged_file_is_never_counted_among_the_last_two(tmp_path):
     X, y = chains()
-    given = {"alpha": 1e-2, "tol": 1e-9, "random_state": 0, "checkpoint_every": 5}
-    AGM(**given, max_iter=12, checkpoint=tmp_path).fit(X, y)
+    given = {"alpha": 1e-2, "tol": 1e-9, "random_state": 0}
+    AGM(**given, max_iter=12, checkpoint=Checkpoint(tmp_path, 5)).fit(X, y)
     path_of(tmp_path, 12).write_bytes(b"")
     with pytest.warns(UserWarning, match="Going on from checkpoint-000010"):
-        AGM(**given, max_iter=11, checkpoint=tmp_path, resume=True).fit(X, y)
+        AGM(**given, max_iter=11, checkpoint=Checkpoint(tmp_path, 5, resume=True)).fit(X, y)
     assert checkpoints_in(tmp_path) == [10, 11]
 
 
 def test_only_damaged_checkpoints_are_an_error(tmp_path):
     X, y = chains()
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=12, checkpoint=tmp_path, checkpoint_every=5)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=12, checkpoint=Checkpoint(tmp_path, 5))
     model.fit(X, y)
     for path in tmp_path.iterdir():
         path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InvalidInputError, match=r"none of the checkpoints .* Remove them"):
-        model.set_params(resume=True).fit(X, y)
+        model.set_params(checkpoint=resuming(model)).fit(X, y)
     assert len(checkpoints_in(tmp_path)) == 2
 
 
@@ -492,7 +511,7 @@ def test_checkpoints_are_never_overwritten(tmp_path):
 def test_resuming_where_nothing_is_begins_anew(tmp_path):
     X, y = chains()
     for folder in (tmp_path, tmp_path / "not" / "there"):
-        AGM(alpha=0.1, checkpoint=folder, resume=True).fit(X, y)
+        AGM(alpha=0.1, checkpoint=Checkpoint(folder, resume=True)).fit(X, y)
         assert checkpoints_in(folder)
 
 
@@ -502,7 +521,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     for name in names:
         (tmp_path / name).write_text("mine")
     (tmp_path / "checkpoint-000003.safetensors.0123abcd.tmp").write_text("half a checkpoint")
-    AGM(alpha=1e-2, tol=1e-9, max_iter=9, checkpoint=tmp_path, checkpoint_every=1).fit(X, y)
+    AGM(alpha=1e-2, tol=1e-9, max_iter=9, checkpoint=Checkpoint(tmp_path, 1)).fit(X, y)
     assert sorted(os.listdir(tmp_path)) == sorted(
         [*names, "checkpoint-000008.safetensors", "checkpoint-000009.safetensors"]
     )
@@ -524,7 +543,7 @@ def test_a_checkpoint_of_other_parameters_is_refused(name, tmp_path):
     model = AGM(alpha=0.1, random_state=0, checkpoint=tmp_path).fit(X, y)
     change, message = CHANGES[name]
     with pytest.raises(IncompatibleError, match=message):
-        model.set_params(resume=True, **change).fit(X, y)
+        model.set_params(checkpoint=resuming(model), **change).fit(X, y)
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     model.set_params(alpha=0.1, random_state=0, loss="hamming", class_weight=None, optimizer="auto")
     model.fit(X, y)
@@ -534,7 +553,7 @@ def test_a_checkpoint_of_other_parameters_is_refused(name, tmp_path):
 def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     X, y = chains()
     model = AGM(alpha=0.1, random_state=0, checkpoint=tmp_path).fit(X, y)
-    model.set_params(resume=True)
+    model.set_params(checkpoint=resuming(model))
     moved = [rows.copy() for rows in X]
     moved[7][0, 0] += 1e-9
     weights = model.coef_
@@ -550,7 +569,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     with pytest.raises(IncompatibleError, match="the weights of samples or nodes are others"):
         model.fit(X, y, sample_weight=np.arange(1.0, 21.0))
     with pytest.raises(IncompatibleError, match="the model was 'AGM' and is 'SSVM'"):
-        SSVM(alpha=0.1, random_state=0, checkpoint=tmp_path, resume=True).fit(X, y)
+        SSVM(alpha=0.1, random_state=0, checkpoint=Checkpoint(tmp_path, resume=True)).fit(X, y)
     trees = [Graph(rows, [(0, 1), (1, 2), (1, 3)]) for rows in X]
     with pytest.raises(IncompatibleError, match="the graphs are others"):
         model.fit(trees, y)
@@ -590,10 +609,10 @@ def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
 
 def test_shards_in_this_process(tmp_path, monkeypatch):
     shards = ShardedData.from_samples(*chains(30), 3)
-    given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 20, "random_state": 0, "checkpoint_every": 5}
-    model = AGM(**given, checkpoint=tmp_path / "a")
+    given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 20, "random_state": 0}
+    model = AGM(**given, checkpoint=Checkpoint(tmp_path / "a", 5))
     interrupted(model, 12, monkeypatch, shards)
-    model.set_params(resume=True).fit(shards)
+    model.set_params(checkpoint=resuming(model)).fit(shards)
     assert outcome(model) == outcome(AGM(**given).fit(shards))
     with pytest.raises(IncompatibleError, match="the number of shards was 3 and is 2"):
         model.fit(ShardedData.from_samples(*chains(30), 2))
@@ -651,22 +670,42 @@ def test_time_between_checkpoints(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("every", [0, -1, True, 2.5, None, "", "soon", "30", "-5s", "s", "5 days"])
 def test_intervals_that_mean_nothing(every):
-    with pytest.raises(InvalidInputError, match=r"checkpoint_every=.* give a number of passes"):
-        AGM(checkpoint_every=every).fit(*chains())
+    with pytest.raises(InvalidInputError, match=r"^every=.* give a number of passes"):
+        Checkpoint("folder", every)
 
 
-def test_parameters_that_do_not_go_together():
-    with pytest.raises(InvalidInputError, match="resume=True, but no folder to resume from"):
-        CRF(resume=True).fit(*chains())
-    with pytest.raises(InvalidInputError, match="checkpoint=3; give the path of a folder"):
+def test_what_is_no_checkpoint():
+    with pytest.raises(InvalidInputError, match="folder=3; give the path of a folder"):
+        Checkpoint(3)
+    with pytest.raises(InvalidInputError, match="resume='yes'; give True or False"):
+        Checkpoint("folder", resume="yes")
+    with pytest.raises(InvalidInputError, match="checkpoint=3; give a Checkpoint, the path of a"):
         CRF(checkpoint=3).fit(*chains())
+
+
+def test_a_path_is_a_checkpoint_with_the_usual_options(tmp_path, monkeypatch):
+    opened = []
+    plain = Checkpoints.__init__
+    monkeypatch.setattr(
+        Checkpoints, "__init__", lambda self, *given: (opened.append(given), plain(self, *given))[1]
+    )
+    for name in ("text", "path", "object"):
+        folder = tmp_path / name
+        given = {"text": str(folder), "path": folder, "object": Checkpoint(folder)}[name]
+        CRF(alpha=0.1, checkpoint=given).fit(*chains())
+        assert opened.pop() == (given.folder if name == "object" else given, "60s", False)
+
+
+def test_a_clone_has_the_same_checkpoint(tmp_path):
+    model = CRF(checkpoint=Checkpoint(tmp_path, 3, resume=True))
+    assert clone(model).checkpoint == model.checkpoint
 
 
 def test_a_saved_model_does_not_say_where_its_checkpoints_were(tmp_path):
     X, y = chains()
-    model = CRF(alpha=0.1, checkpoint=tmp_path / "folder", checkpoint_every=3, resume=True)
+    model = CRF(alpha=0.1, checkpoint=Checkpoint(tmp_path / "folder", 3, resume=True))
     model.fit(X, y).save(tmp_path / "model")
     loaded = robustruct.load(tmp_path / "model")
-    assert (loaded.checkpoint, loaded.checkpoint_every, loaded.resume) == (None, "60s", False)
+    assert loaded.checkpoint is None
     with pytest.raises(InvalidInputError, match=r"not one that model\.save"):
         robustruct.load(next((tmp_path / "folder").iterdir()))

@@ -163,11 +163,9 @@ class Scale:
         """What the model is told about checkpoints."""
         if self.checkpoint is None:
             return {}
-        return {
-            "checkpoint": self.checkpoint,
-            "checkpoint_every": self._every,
-            "resume": self.resume,
-        }
+        from robustruct.training.checkpoints import Checkpoint
+
+        return {"checkpoint": Checkpoint(self.checkpoint, self._every, self.resume)}
 
     def after_interruption(self) -> str:
         """How to go on."""

@@ -47,6 +47,7 @@ from robustruct.cli.scale import (
 )
 from robustruct.cli.tables import number, table
 from robustruct.errors import blamed_on_lines
+from robustruct.status import Status
 
 if TYPE_CHECKING:
     from robustruct.cli.loss import ChosenLoss
@@ -285,7 +286,7 @@ def train(
             else:
                 assert data is not None
                 read = _fit_file(estimator, data, layout, dev, chosen) - started
-    if estimator._interrupted:
+    if estimator.status_ is Status.INTERRUPTED:
         how = scale.after_interruption()
         print(f"robustruct: interrupted; no model was written. {how}", file=sys.stderr)
         raise typer.Exit(errors.INTERRUPTED)

@@ -20,6 +20,7 @@ from robustruct.metrics import confusion
 from robustruct.models import AGM, CRF, SSVM
 from robustruct.models.base import StructuredModel
 from robustruct.progress import progress
+from robustruct.status import Status
 
 KINDS: tuple[type[StructuredModel], ...] = (AGM, CRF, SSVM)
 FOLDS = 5  # of the cross-validation that chooses alpha, on training samples only
@@ -315,7 +316,7 @@ def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
         started = time.perf_counter()
         model.fit(train.X, train.y, train.sample_weight, train.node_weight)
         elapsed = time.perf_counter() - started
-    if model._interrupted:
+    if model.status_ is Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted while training; nothing was compared")
     last = model.history_[-1].time if model.history_ else elapsed
     return Fit(model, last, elapsed), [str(warning.message) for warning in caught]

@@ -8,13 +8,14 @@ from robustruct._lazy import names_from
 
 if TYPE_CHECKING:
     from robustruct.game.dual_decomposition import DualDecomposition
-    from robustruct.game.game import Game, Play, Status
+    from robustruct.game.game import Game, Play
     from robustruct.game.interior_point import InteriorPoint
     from robustruct.game.linear_program import LinearProgram
     from robustruct.game.single_node import NodeGame, node_game
     from robustruct.game.solve import GameSolution, solve_batch, solve_game, solve_games
     from robustruct.game.solver import GameSolver
     from robustruct.game.solvers import SOLVERS, solver_by_name
+    from robustruct.status import Status
 
 __all__ = [
     "SOLVERS",
@@ -47,7 +48,7 @@ __getattr__, __dir__ = names_from(
         "LinearProgram": "robustruct.game.linear_program",
         "NodeGame": "robustruct.game.single_node",
         "Play": "robustruct.game.game",
-        "Status": "robustruct.game.game",
+        "Status": "robustruct.status",
         "node_game": "robustruct.game.single_node",
         "solve_batch": "robustruct.game.solve",
         "solve_game": "robustruct.game.solve",

@@ -12,7 +12,6 @@ Whatever a solver did inside, what is reported are these bounds, recomputed from
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
@@ -29,20 +28,6 @@ from robustruct.kernels.game_bounds import (
 )
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
-
-
-class Status(Enum):
-    """How a solver ended; each value is a sentence with a remedy."""
-
-    CONVERGED = "The duality gap is within the tolerance."
-    MAX_ITER = (
-        "The iterations ran out before the gap closed; raise max_iter, loosen tol, or use "
-        "solver='auto'."
-    )
-    STALLED = (
-        "Rounding stopped progress before the gap closed; the bounds are still valid. Loosen tol, "
-        "or rescale scores that dwarf the costs."
-    )
 
 
 @dataclass(frozen=True, eq=False)

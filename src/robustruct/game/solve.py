@@ -10,12 +10,13 @@ import numpy as np
 
 from robustruct.arrays import as_floats
 from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.game.game import Game, Play, Status
+from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
 from robustruct.inference import best_labelling, without_impossible
 from robustruct.scores import Scores
+from robustruct.status import Status
 
 LARGEST = 1e100  # beyond it, squares and sums of scores and costs come near the end of float64
 

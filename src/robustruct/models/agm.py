@@ -113,16 +113,9 @@ class AGM(StructuredModel):
         Order of the samples; equal seeds give equal models.
     warm_start : bool
         Start from the weights of the last fit.
-    checkpoint : path of a folder, optional
-        Keep the state of training there, in files that each hold all of it; the last two stay. A
-        folder that holds checkpoints already is refused unless ``resume`` is set.
-    checkpoint_every : int or str, default="60s"
-        Passes between checkpoints, or time as "30s", "10min" or "2h".
-    resume : bool
-        Go on from the newest checkpoint in the folder that is not damaged, on the same path as if
-        training had never been stopped; begin anew where there is none. Samples and parameters must
-        be the same, except that ``tol``, ``max_iter``, ``checkpoint_every``, ``n_jobs`` and
-        ``verbose`` may differ.
+    checkpoint : Checkpoint or path, optional
+        Keep the state of training in a folder, once a minute or as `Checkpoint` says, which can
+        also go on from what is there.
     verbose : int
         1 shows progress with the gap.
 
@@ -143,6 +136,9 @@ class AGM(StructuredModel):
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
         Certified relative gap of the weights.
+    status_ : Status
+        How training ended: CONVERGED, MAX_ITER, STALLED, INTERRUPTED or STOPPED_EARLY, each with a
+        sentence that says what to do (``status_.value``).
     inference_ : "exact" or "relaxed"
         Which problem was solved, hence what the gap is about.
     history_ : list of Record

@@ -24,7 +24,8 @@ from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.progress import fit_progress, shards_progress
-from robustruct.training.checkpoints import Checkpoints
+from robustruct.status import Status
+from robustruct.training.checkpoints import Checkpoint, Checkpoints
 from robustruct.training.fit import Progress
 from robustruct.training.problem import Problem
 from robustruct.training.site import Site, Sites
@@ -60,9 +61,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | str = "60s",
-        resume: bool = False,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -83,8 +82,6 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.verbose = verbose
 
     # ------------------------------------------------------------------ what a subclass supplies
@@ -252,7 +249,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 self._minimise(sites, progress, start, seed)
         except KeyboardInterrupt:
             progress.interrupted = True
-        self._interrupted = progress.interrupted
+        self.status_ = progress.status(self.max_iter)
         self.history_, self.n_iter_ = progress.history, progress.n_iter
         self.coef_, self.objective_ = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
@@ -262,20 +259,21 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:
-        if progress.interrupted:
+        status = self.status_
+        if status is Status.INTERRUPTED:
             message = (
                 f"training was interrupted after {progress.n_iter} certified passes; the best "
                 f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
             )
-        elif not progress.converged and not progress.stopped:
+        elif status in (Status.MAX_ITER, Status.STALLED):
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
-                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use "
-                "a larger alpha (stronger regularisation converges faster)."
+                f"{progress.n_iter} passes, above tol={self.tol:g}."
             )
         else:
             return
-        warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=4)
+        text = f"{type(self).__name__}: {message} {status.remedy}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
         """Weights of the last fit, if warm starts are wanted and they mean the same."""

@@ -12,7 +12,7 @@ import numpy as np
 from robustruct.formats.container import checksum
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.parameters import OneOf
-from robustruct.training.checkpoints import Checkpoints, Keepable
+from robustruct.training.checkpoints import Checkpoint, Checkpoints, Keepable
 from robustruct.training.fit import Progress
 from robustruct.training.problem import arrays_of
 from robustruct.training.site import Sites
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 def opened(model: StructuredModel) -> Checkpoints | None:
     """The model's folder of checkpoints, if it has one; refused before any work is done."""
-    if model.checkpoint is None:
+    given = model.checkpoint
+    if given is None:
         return None
-    return Checkpoints(model.checkpoint, model.checkpoint_every, model.resume)
+    kept = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    return Checkpoints(kept.folder, kept.every, kept.resume)
 
 
 def kept_choice(checkpoints: Checkpoints | None) -> tuple[float, dict[float, float]] | None:

@@ -15,6 +15,7 @@ from robustruct.models.base import StructuredModel
 from robustruct.models.here import Engine
 from robustruct.models.parameters import NameOrOptions, OneOf, with_choices
 from robustruct.scores import Scores
+from robustruct.training.checkpoints import Checkpoint
 from robustruct.training.fit import Progress
 from robustruct.training.likelihood import fit_likelihood
 from robustruct.training.site import Sites
@@ -33,8 +34,6 @@ class CRF(StructuredModel):
         Label of least expected cost under the marginals of each node, or the likeliest labelling.
     inference : "auto" or "exact"
         Marginals are exact; a graph too wide for them is refused.
-    checkpoint_every : int or str, default="60s"
-        With every checkpoint L-BFGS begins anew, as its memory cannot be kept: make it rare.
     """
 
     _parameters = with_choices(
@@ -63,9 +62,7 @@ class CRF(StructuredModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | str = "60s",
-        resume: bool = False,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -87,8 +84,6 @@ class CRF(StructuredModel):
             random_state=random_state,
             warm_start=warm_start,
             checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
             verbose=verbose,
         )
 

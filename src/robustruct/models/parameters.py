@@ -15,6 +15,7 @@ import numpy as np
 
 from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
+from robustruct.training.checkpoints import Checkpoint
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -28,7 +29,7 @@ class Accepted(Protocol):
 
 
 @dataclass(frozen=True)
-class Positive:
+class Positive(Accepted):
     """A finite number > 0."""
 
     meaning: str
@@ -41,7 +42,7 @@ class Positive:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Accepted):
     """An integer > 0."""
 
     meaning: str
@@ -53,7 +54,7 @@ class Count:
 
 
 @dataclass(frozen=True, init=False)
-class OneOf:
+class OneOf(Accepted):
     """One of a few names."""
 
     choices: tuple[str, ...]
@@ -78,7 +79,7 @@ class NameOrOptions(OneOf):
 
 
 @dataclass(frozen=True)
-class OrNone:
+class OrNone(Accepted):
     """What ``inner`` accepts, or None."""
 
     inner: Accepted
@@ -88,7 +89,7 @@ class OrNone:
 
 
 @dataclass(frozen=True)
-class NameOrEach:
+class NameOrEach(Accepted):
     """One of a few names, or a sequence of what ``each`` accepts."""
 
     names: OneOf
@@ -104,7 +105,7 @@ class NameOrEach:
 
 
 @dataclass(frozen=True)
-class Passing:
+class Passing(Accepted):
     """Whatever passes a test."""
 
     test: Callable[[Any], bool]
@@ -115,7 +116,7 @@ class Passing:
 
 
 @dataclass(frozen=True)
-class NoIterator:
+class NoIterator(Accepted):
     """Anything that can be read more than once; what is inside is checked with the labels."""
 
     def complaint(self, name: str, value: Any) -> str | None:
@@ -125,7 +126,7 @@ class NoIterator:
 
 
 @dataclass(frozen=True)
-class WithTheData:
+class WithTheData(Accepted):
     """Can only be judged once samples and labels are known, and is checked there."""
 
     def complaint(self, name: str, value: Any) -> str | None:
@@ -137,9 +138,6 @@ def _is_flag(value: Any) -> bool:
 
 
 FLAG = Passing(_is_flag, "give True or False.")
-PATH = Passing(
-    lambda value: isinstance(value, str | os.PathLike), "give the path of a folder, or None."
-)
 
 PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
@@ -177,9 +175,12 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
             )
         ),
         "warm_start": FLAG,
-        "checkpoint": OrNone(PATH),
-        "checkpoint_every": WithTheData(),
-        "resume": FLAG,
+        "checkpoint": OrNone(
+            Passing(
+                lambda value: isinstance(value, Checkpoint | str | os.PathLike),
+                "give a Checkpoint, the path of a folder, or None.",
+            )
+        ),
         "verbose": Passing(
             lambda value: isinstance(value, Integral) and int(value) >= 0,
             "give 0 for silence or 1 for progress.",

@@ -17,6 +17,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix, LossLike, as_loss
 from robustruct.models.data import check_some_weight
 from robustruct.progress import Pace, progress
+from robustruct.status import Status
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -208,7 +209,6 @@ class _Fold:
             warm_start=True,
             max_iter=_passes(model),
             checkpoint=None,
-            resume=False,
         )
         self.train = [_part(value, train) for value in values]
         self.test = [_part(value, test) for value in values]
@@ -223,7 +223,7 @@ class _Fold:
         with warnings.catch_warnings():  # the final fit reports its own convergence
             warnings.simplefilter("ignore", UserWarning)
             self.model.fit(*self.train)
-        if self.model._interrupted:
+        if self.model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt("interrupted while choosing alpha; no model was trained")
         trusted = self.model.duality_gap_ <= self.model.tol
         costs, weights = self.model._sample_costs(*self.test)

@@ -37,12 +37,13 @@ from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
 from robustruct.models.parameters import check_parameters, optimizer_name
 from robustruct.models.ssvm import SSVM
+from robustruct.status import Status
 from robustruct.training.fit import Record
 
 MODEL = Kind("robustruct-model", 1, "model.save()")
 
 MODELS: dict[str, type[StructuredModel]] = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
-OF_ONE_FIT = ("engine", "checkpoint", "checkpoint_every", "resume")
+OF_ONE_FIT = ("engine", "checkpoint")
 """Parameters that say where a fit was made, which means nothing to who loads the model."""
 
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
@@ -136,7 +137,6 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     if list(types or ()) != list(model._space.types):
         raise InvalidInputError("its types of nodes do not fit its features.")
     model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints, types)
-    model._interrupted = False
     return model
 
 
@@ -297,6 +297,8 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
         return {"costs": inner(value.costs), "labels": inner(value.labels)}
     if isinstance(value, Loss) and type(value).__name__ in LOSSES:
         return {"loss": type(value).__name__}
+    if isinstance(value, Status):
+        return {"status": value.name}
     raise InvalidInputError(
         f"{where.partition('.')[0]} holds a {type(value).__name__}, which a model file cannot "
         "keep; use numbers, strings, and lists, tuples, sets, dicts or arrays of these."
@@ -340,5 +342,7 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return CostMatrix(_restored(value["costs"], arrays), _restored(value["labels"], arrays))
     if "loss" in value:
         return LOSSES[value["loss"]]()
+    if "status" in value:
+        return Status[value["status"]]
     ((tag, content),) = value.items()
     return _TAGS[tag](_restored(content, arrays))

@@ -14,6 +14,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,10 +51,46 @@ def interval(every: int | str) -> tuple[float, float]:
         return np.inf, float(found[1]) * UNITS[found[2]]
     if not isinstance(every, int | np.integer) or isinstance(every, bool) or every < 1:
         raise InvalidInputError(
-            f"checkpoint_every={every!r}; give a number of passes, such as 10, or a time, such as "
+            f"every={every!r}; give a number of passes, such as 10, or a time, such as "
             "'30s', '10min' or '2h'."
         )
     return float(every), np.inf
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a fit keeps its state, how often, and whether it goes on from what is there.
+
+    Parameters
+    ----------
+    folder : path
+        Each file in it holds all of the state; the last two stay. A folder that holds checkpoints
+        already is refused unless ``resume`` is set.
+    every : int or str
+        Passes between checkpoints, or time as "30s", "10min" or "2h". With every checkpoint of a
+        CRF its L-BFGS begins anew, as its memory cannot be kept: make them rare.
+    resume : bool
+        Go on from the newest checkpoint in the folder that is not damaged, on the same path as if
+        training had never been stopped; begin anew where there is none. Samples and parameters must
+        be the same, except that ``tol``, ``max_iter``, ``every``, ``n_jobs`` and ``verbose`` may
+        differ.
+
+    Examples
+    --------
+    >>> Checkpoint("fit-of-monday", every="10min", resume=True)
+    Checkpoint(folder='fit-of-monday', every='10min', resume=True)
+    """
+
+    folder: str | os.PathLike[str]
+    every: int | str = "60s"
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folder, str | os.PathLike):
+            raise InvalidInputError(f"folder={self.folder!r}; give the path of a folder.")
+        interval(self.every)
+        if not isinstance(self.resume, bool | np.bool_):
+            raise InvalidInputError(f"resume={self.resume!r}; give True or False.")
 
 
 def kept_in(folder: str | os.PathLike[str]) -> list[str]:

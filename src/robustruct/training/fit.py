@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from robustruct.game.certified import certified
+from robustruct.status import Status
 from robustruct.training.problem import Outline, Problem
 
 
@@ -124,6 +125,16 @@ class Progress:
     @property
     def converged(self) -> bool:
         return self.gap <= self.tol
+
+    def status(self, max_iter: int) -> Status:
+        """How training ended, of at most ``max_iter`` passes."""
+        if self.interrupted:
+            return Status.INTERRUPTED
+        if self.stopped:
+            return Status.STOPPED_EARLY
+        if self.converged:
+            return Status.CONVERGED
+        return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
 
     @property
     def finished(self) -> bool:

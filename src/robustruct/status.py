@@ -1,0 +1,32 @@
+"""How solving a game or training a model ended."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """How a solver or a fit ended; each value says what happened, then what to do about it."""
+
+    CONVERGED = "The certified gap is within the tolerance."
+    MAX_ITER = (
+        "The iterations ran out before the gap closed. Raise max_iter or tol, or use a larger "
+        "alpha in training (stronger regularisation converges faster), solver='auto' for a game."
+    )
+    STALLED = (
+        "Rounding stopped progress before the gap closed; the bounds are still valid. Raise tol, "
+        "or rescale features or scores that dwarf the costs."
+    )
+    INTERRUPTED = (
+        "Training was interrupted; the best model so far is kept. Fit again with warm_start=True "
+        "to go on from its weights, or with a Checkpoint to lose nothing."
+    )
+    STOPPED_EARLY = (
+        "The loss on the validation samples stopped falling; the weights that did best on them are "
+        "kept."
+    )
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, if anything."""
+        return self.value.partition(". ")[2]

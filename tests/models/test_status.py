@@ -1,0 +1,67 @@
+"""How a fit ended, in one word and one sentence, and what the warning makes of it."""
+
+import re
+import warnings
+
+import pytest
+from model_cases import MODELS, chains
+from sklearn.exceptions import ConvergenceWarning
+
+import robustruct
+from robustruct import CRF
+from robustruct.models import base
+from robustruct.status import Status
+from robustruct.training import lbfgs
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_fit_within_its_tolerance(Model, tmp_path):
+    model = Model(alpha=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(*chains())
+    assert model.duality_gap_ <= model.tol
+    assert model.status_ is Status.CONVERGED
+    model.save(tmp_path / "model")
+    assert robustruct.load(tmp_path / "model").status_ is Status.CONVERGED
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_fit_whose_passes_ran_out(Model):
+    model = Model(alpha=1e-4, tol=1e-9, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match=re.escape(Status.MAX_ITER.remedy)):
+        model.fit(*chains())
+    assert model.status_ is Status.MAX_ITER
+
+
+def test_a_fit_that_rounding_stopped_is_not_told_to_take_more_passes(monkeypatch):
+    monkeypatch.setattr(lbfgs, "_search", lambda *arguments: None)  # no step is of use
+    model = CRF(alpha=0.1)
+    with pytest.warns(ConvergenceWarning, match=r"above tol=0.0001\. Raise tol, or res") as caught:
+        model.fit(*chains())
+    assert model.status_ is Status.STALLED
+    assert model.n_iter_ < model.max_iter
+    assert "max_iter" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_fit_that_validation_stopped(Model):
+    X, y = chains(30)
+    model = Model(alpha=1e-4, tol=1e-12, patience=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X[:20], y[:20], validation=(X[20:], y[20:]))
+    assert model.status_ is Status.STOPPED_EARLY
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_an_interrupted_fit(Model, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(base.StructuredModel, "_minimise", interrupted)
+    monkeypatch.setattr(Model, "_minimise", interrupted)
+    model = Model(alpha=0.1)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted after 0 .* with a Checkpoint to"):
+        model.fit(*chains())
+    assert model.status_ is Status.INTERRUPTED
