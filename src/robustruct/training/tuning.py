@@ -105,7 +105,9 @@ class Density:
         pull = PULL * self.alpha
         if per_node == 0.0 or columns.n_nodes == 0:
             return replace(self.regime(), pull=pull)
-        least = float(__import__("os").environ.get("LEAST","1")) * np.sqrt(self.alpha * per_node * columns.n_nodes / max(columns.entries.sum(), 1.0))
+        least = float(__import__("os").environ.get("LEAST", "1")) * np.sqrt(
+            self.alpha * per_node * columns.n_nodes / max(columns.entries.sum(), 1.0)
+        )
         scales = columns.scales(float(least))
         size = float(scales**2 @ np.minimum(columns.squares, 1e300)) / columns.n_nodes
         edges = len(scales) - self.n_features
