@@ -92,7 +92,7 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     for s, share in enumerate(problem.share):
         looked = copy.copy(blocks)  # a visit reports before it moves; it moves copies
         looked.q, theta = copy.deepcopy(blocks.q), ascent.theta.copy()
-        looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa)
+        looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa, ascent.inner)
         gap += share * (looked.gap[s] + looked.given[s])
     outer = ascent.gap_parts()[1]
     step = blocks.q.r @ problem.cost.T * blocks.inv_mu
@@ -240,7 +240,7 @@ def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
     _, problem = AGM()._assembled(*attribute_chains(overlap), None, None)
     density, with_bias = Density.of(problem), (overlap + 1) / 11
     assert density.common / density.sizes == pytest.approx(with_bias)
-    assert density.tuning() is (DENSE if with_bias > 0.5 else SPARSE)
+    assert density.regime() is (DENSE if with_bias > 0.5 else SPARSE)
 
 
 def test_densities_of_shards_add_up():

@@ -21,6 +21,7 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -193,10 +194,7 @@ class DaskSites:
         self._renew(theta)
         seen: dict[str, Seen] = {}
         for part in range(self.rounds):
-            some = Round(
-                orders.number, orders.seed, orders.penalty, orders.rest_below, part, self.rounds
-            )
-            self._one_round(theta, some, seen)
+            self._one_round(theta, replace(orders, part=part, parts=self.rounds), seen)
         if self.ratio > 0.0:  # workers have met in this pass, so it tells how hard they clash
             self.damping = max(1.0, MARGIN * self.ratio, 0.8 * self.damping)
             self.ratio = 0.0

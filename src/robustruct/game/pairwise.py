@@ -68,7 +68,7 @@ class _Ascent:
         n, k = scores.unary.shape
         n_tables = len(scores.tables)
         spread = np.ptp(game.cost)
-        self.inv_mu = 1.0 / spread if spread > 0 else 0.0
+        self.inv_mu = np.full(len(game.cost), 1.0 / spread if spread > 0 else 0.0)
         self.cost_t = np.ascontiguousarray(game.cost.T)
         self.theta_node = scores.unary.copy()
         self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()

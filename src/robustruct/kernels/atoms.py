@@ -253,7 +253,7 @@ def atom_visits(
     n_slots = len(parent)
     cost_t = np.empty_like(cost)
     tolerance = 1e-10 * turn_costs(cost, cost_t)
-    spread = label_spread(cost)
+    spread = label_spread(cost, inv_mu)
     unary = np.empty((offsets[-1], k))
     augmented = np.empty((offsets[-1], k))
     expected = np.empty(k)
@@ -319,7 +319,7 @@ def atom_visits(
                     if group[i] == name:
                         a, b = best[i], old[i]
                         gain += augmented[i, a] - unary[i, a] - augmented[i, b] + unary[i, b]
-                        curvature += weight[i] * spread[a, b] * inv_mu
+                        curvature += weight[i] * spread[a, b]
                 most = mass[s, worst]
                 step = 0.0
                 if gain > 0.0:

@@ -90,7 +90,7 @@ def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, aug
         out = augmented[i - lo]
         for b in range(k):
             out[b] = unary[i - lo, b]
-        if inv_mu == 0.0:
+        if inv_mu[0] == 0.0:
             for a in range(k):
                 p[a] = p0[i, a]
         else:
@@ -102,7 +102,7 @@ def augment(lo, hi, cost, cost_t, weight, inv_mu, p0, r, expected, p, unary, aug
                 share = weight[i] * p[a]
                 for b in range(k):
                     out[b] += share * cost[a, b]
-                if inv_mu != 0.0:
+                if inv_mu[0] != 0.0:
                     given += share * expected[a]
     return given
 

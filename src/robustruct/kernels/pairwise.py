@@ -7,8 +7,8 @@ takes its own step (marginals stay consistent, as only the component's nodes and
 look for y and w (kernels/looks.py) takes most of the time and moves nothing, so several samples may
 be looked at by several threads before the first of them steps (kernels/steps.py).
 
-The predictor is kept close to a centre p0 (method of multipliers): p = Proj(p0 - L r / mu). With
-1/mu = 0 the predictor stays at p0; with p0 at the truth that is a structured SVM.
+The predictor is kept close to a centre p0 (method of multipliers, kernels/predictor.py). With 1/mu = 0
+it stays at p0; with p0 at the truth that is a structured SVM.
 
 Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
 
@@ -62,7 +62,7 @@ def pairwise_turns(
         longest = max(longest, offsets[s + 1] - offsets[s])
     cost_t = np.empty((k, k))
     tolerance = 1e-10 * turn_costs(cost, cost_t)
-    spread = label_spread(cost)
+    spread = label_spread(cost, inv_mu)
     unary = np.empty((longest, k))
     augmented = np.empty((longest, k))
     best = np.empty((longest, k))
@@ -96,7 +96,7 @@ def pairwise_turns(
                 take_steps(
                     s, lo, hi - lo, up, y[lo:hi], w[lo:hi], tilt[lo:hi], component, owner, start,
                     items, x_indptr, x_indices, x_data, theta_node, f_indptr, f_indices, f_data,
-                    theta_edge, table_of, table_row, table_turn, weight, rate, inv_mu, spread, r,
+                    theta_edge, table_of, table_row, table_turn, weight, rate, spread, r,
                     pair, mass, count, changes, done,
                 )  # fmt: skip
             if ready == len(order):
@@ -148,7 +148,7 @@ def pairwise_visits(
         longest = max(longest, offsets[s + 1] - offsets[s])
     cost_t = np.empty((k, k))
     tolerance = 1e-10 * turn_costs(cost, cost_t)
-    spread = label_spread(cost)
+    spread = label_spread(cost, inv_mu)
     unary = np.empty((longest, k))
     augmented = np.empty((longest, k))
     best = np.empty((longest, k))
@@ -198,7 +198,7 @@ def pairwise_visits(
             found = take_steps(
                 s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices,
                 x_data, theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row,
-                table_turn, weight, rate, inv_mu, spread, r, pair, mass, count, changes,
+                table_turn, weight, rate, spread, r, pair, mass, count, changes,
                 done,
             )  # fmt: skip
             for c in range(found):

@@ -1,6 +1,7 @@
-"""The predictor beside its centre: p = Proj(p0 - L r / mu).
+"""The predictor beside its centre: p minimises p'L r + Σ_a mu_a (p_a - p0_a)² / 2.
 
-``mask`` (k,): the predictor answers with labels where it is not -inf.
+inv_mu   (k,) 1 / mu_a; zeros hold the predictor at its centre
+mask     (k,) the predictor answers with labels where it is not -inf
 """
 
 import numpy as np
@@ -76,18 +77,38 @@ def expected_cost(r, cost_t, mask, out):
 
 @helper
 def predictor(p0, expected, inv_mu, out):
-    """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0.
+    """out = p of one node, given L r; out may be p0.
 
-    Where L r is infinite p is 0.
+    p_a = max(0, p0_a - (L r)_a / mu_a - t / mu_a), by Newton on t from below. Where L r is
+    infinite p is 0.
     """
+    threshold = -np.inf
     for a in range(len(p0)):
-        out[a] = p0[a] - inv_mu * expected[a] if expected[a] < np.inf else -np.inf
-    project_simplex(out, out)
+        out[a] = p0[a] - inv_mu[a] * expected[a]
+        threshold = max(threshold, (out[a] - 1.0) / inv_mu[a])
+    for _ in range(len(p0) + 1):
+        excess = -1.0
+        slope = 0.0
+        above = 0
+        for a in range(len(p0)):
+            left = out[a] - threshold * inv_mu[a]
+            if left > 0.0:
+                excess += left
+                slope += inv_mu[a]
+                above += 1
+        if excess <= 1e-15 * above:
+            break
+        threshold += excess / slope
+    for a in range(len(p0)):
+        out[a] = max(out[a] - threshold * inv_mu[a], 0.0)
 
 
 @kernel
 def move_centres(lo, hi, p0, r, cost_t, inv_mu, mask_of, masks):
-    """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1; the mask of node i is masks[mask_of[i]]."""
+    """The centres p0 of nodes lo .. hi-1 go to where the predictor is.
+
+    The mask of node i is masks[mask_of[i]].
+    """
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
         expected_cost(r[i], cost_t, masks[mask_of[i]], expected)

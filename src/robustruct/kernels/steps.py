@@ -11,15 +11,27 @@ from robustruct.kernels.pairs import DUST
 
 
 @helper
-def label_spread(cost):
-    """(k, k) |L(:, y) - L(:, w)|²: how the predictor's answer bends the dual along y - w."""
+def label_spread(cost, inv_mu):
+    """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
+
+    How the predictor's answer bends the dual along y - w; what all its labels cost more, it ignores.
+    """
     k = len(cost)
+    total = 0.0
+    for a in range(k):
+        total += inv_mu[a]
     spread = np.empty((k, k))
     for y in range(k):
         for w in range(k):
             spread[y, w] = 0.0
+            if total == 0.0:
+                continue
+            mean = 0.0
             for a in range(k):
-                spread[y, w] += (cost[a, y] - cost[a, w]) ** 2
+                mean += inv_mu[a] * (cost[a, y] - cost[a, w])
+            mean /= total
+            for a in range(k):
+                spread[y, w] += inv_mu[a] * (cost[a, y] - cost[a, w] - mean) ** 2
     return spread
 
 
@@ -214,7 +226,7 @@ def update_scores(
 def take_steps(
     s, lo, n, up, y, w, tilt, component, owner, start, items, x_indptr, x_indices, x_data,
     theta_node, f_indptr, f_indices, f_data, theta_edge, table_of, table_row, table_turn, weight,
-    rate, inv_mu, spread, r, pair, mass, count, changes, done,
+    rate, spread, r, pair, mass, count, changes, done,
 ):  # fmt: skip
     """A step of the best length for each component of y != w; return their number.
 
@@ -240,7 +252,7 @@ def take_steps(
             i = items[at]
             if component[i] >= 0:
                 gain += tilt[i]
-                curvature += weight[lo + i] * spread[y[i], w[i]] * inv_mu
+                curvature += weight[lo + i] * spread[y[i], w[i]]
         step = 0.0
         if gain > 0.0:
             step = most if gain >= most * curvature else gain / curvature

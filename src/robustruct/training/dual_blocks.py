@@ -23,7 +23,7 @@ from robustruct.kernels.gram import gram_matrices, gram_sizes
 from robustruct.kernels.pairwise import pairwise_turns, pairwise_visits
 from robustruct.kernels.predictor import move_centres
 from robustruct.parallel import n_threads, over_samples, together
-from robustruct.training.problem import Problem
+from robustruct.training.problem import Problem, stakes
 from robustruct.training.tuning import Tuning
 
 GRAM_LIMIT = 2**24  # numbers, 128 MiB
@@ -38,8 +38,8 @@ class DualBlocks:
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
         self.problem, self.tuning = problem, tuning
         batch, k = problem.design.batch, problem.n_labels
-        mu = tuning.mu * np.ptp(problem.cost)
-        self.inv_mu = 0.0 if problem.truth_is_predictor or mu == 0 else 1.0 / mu
+        held = problem.truth_is_predictor or np.ptp(problem.cost) == 0
+        self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stakes(problem.cost))
         self.q: Blocks | Atoms
         if batch.n_chords:
             batch.buckets.check_memory(k)
@@ -92,8 +92,8 @@ class DualBlocks:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float) -> None:
-        """Improve the blocks of the samples in ``order``, and θ with them.
+    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
+        """Improve the blocks of the samples in ``order`` by up to so many steps, and θ with them.
 
         ``penalty``: what (penalty / 2) |θ|² holds θ down by.
         """
@@ -106,13 +106,13 @@ class DualBlocks:
             atom_visits(
                 order, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
                 batch.buckets.arrays, features, *weights, tables, rules, problem.cost,
-                problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0,
+                problem.node_weight, rate, self.inv_mu, steps, self.p0,
                 q.r, *q.lists, self._changes, self.gap, self.given,
             )  # fmt: skip
-        elif self.tuning.inner > 1:
+        elif steps > 1:
             pairwise_visits(
                 order, batch.node_offsets, batch.parent, features, *weights, tables, rules,
-                problem.cost, problem.node_weight, rate, self.inv_mu, self.tuning.inner, self.p0,
+                problem.cost, problem.node_weight, rate, self.inv_mu, steps, self.p0,
                 q.r, q.pair, q.mass, q.count, self._changes, *self.grams, self.gap, self.given,
             )  # fmt: skip
         else:
@@ -180,7 +180,7 @@ class DualBlocks:
 
     def move_predictors(self) -> None:
         """The centres p0 go to where the predictor is."""
-        if self.inv_mu == 0.0:
+        if not self.inv_mu.any():
             return
         offsets = self.problem.design.batch.node_offsets
         cost_t = np.ascontiguousarray(self.problem.cost.T)

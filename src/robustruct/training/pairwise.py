@@ -14,8 +14,8 @@ With p0 and z where they are, the duality gap falls into two parts that are know
 
 kappa is steered to keep the second part a fixed, small share of the first.
 
-Where columns of features are scaled (training/scaling.py) all of this is about θ / s: the penalty on
-a weight is then alpha s², and its centre has what is missing to alpha + kappa.
+Where columns of features are scaled (training/scaling.py) all of this is about θ / s: the penalty
+on a weight is then alpha s², and its centre has what is missing to alpha + kappa.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from robustruct.training.site import Follow, Round, Seen, Sites
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
+MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
 
 SCALARS = (
     "kappa",
@@ -39,6 +40,7 @@ SCALARS = (
     "eagerness",
     "next_check",
     "optimism",
+    "inner",
 )
 
 
@@ -53,6 +55,7 @@ class PairwiseAscent:
         self.kappa = sites.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
+        self.inner = sites.tuning.inner
         self.seen = Seen(np.inf, np.inf)
         self._outer: float | None = None
         """The centre's part of the gap, once it is known."""
@@ -67,7 +70,7 @@ class PairwiseAscent:
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may rest, except now and then."""
         number = self.n_passes + 1
-        orders = Round(number, seed, self.alpha + self.kappa)
+        orders = Round(number, seed, self.alpha + self.kappa, self.inner)
         if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
             orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
@@ -98,13 +101,17 @@ class PairwiseAscent:
         """The next kappa, given the two parts of the gap.
 
         A large kappa leaves the predictor and the adversary alone with each other, and these then
-        go round in circles. So when the gap stops falling, kappa is halved, and from then on
-        steered more gently: in the end it rests, and with kappa at rest the gap closes.
+        go round in circles. So when the gap stops falling although visits are many steps, kappa is
+        halved, and from then on steered more gently: in the end it rests, and with kappa at rest
+        the gap closes.
         """
         if samples < 0.9 * self.least_gap:
             self.least_gap, self.last_fall = samples, self.n_passes
         elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
             self.least_gap, self.last_fall = samples, self.n_passes
+            if self.inner < MOST_STEPS:
+                self.inner = min(4 * self.inner, MOST_STEPS)
+                return self.kappa
             self.eagerness /= 2
             return max(self.kappa / 2, min(self.kappa, self.sites.tuning.pull))
         wanted = self.sites.tuning.balance * samples

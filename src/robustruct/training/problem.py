@@ -107,6 +107,16 @@ def fingerprint_of(digests: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
     return found
 
 
+def stakes(cost: np.ndarray) -> np.ndarray:
+    """(k,) by how much the choice of each label to predict can matter.
+
+    What all labels cost where b is true does not count, so a column is seen from its middle. None
+    is taken to be less than a millionth of the largest.
+    """
+    stake = np.abs(cost - np.median(cost, axis=0)).max(axis=1)
+    return np.maximum(stake, 1e-6 * stake.max())
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""

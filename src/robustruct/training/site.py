@@ -35,6 +35,8 @@ class Round:
     seed: int
     penalty: float
     """alpha + kappa."""
+    steps: int
+    """Of a sample in a visit, at most."""
     rest_below: float = -np.inf
     """Samples with a smaller gap than this rest."""
     part: int = 0
@@ -123,7 +125,7 @@ class Holding:
         order = rng.permutation(len(blocks.gap))[orders.part :: orders.parts]
         if orders.rest_below > -np.inf:
             order = order[blocks.gap[order] >= orders.rest_below]
-        blocks.visit(order, theta, orders.penalty)
+        blocks.visit(order, theta, orders.penalty, orders.steps)
 
 
 class Site:
