@@ -104,10 +104,7 @@ def _is_descriptor(path: str) -> bool:
 
 def checked_path(path: str | os.PathLike[str]) -> str:
     """The name of a file as text, or an error if no file can have it."""
-    try:
-        name = os.fspath(path)
-    except TypeError:
-        name = path
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or "\0" in name:
         raise InvalidInputError(
             f"{name!r:.80} cannot name a file; give text without zero characters, or a path."

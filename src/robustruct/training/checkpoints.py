@@ -116,15 +116,20 @@ RANGES = {"kappa": (1e-300, 1e300), "eagerness": (0.0, 1.0)}
 def _check_description(description: dict[str, Any], path: str) -> None:
     """Refuse what no fit has written, although its checksum is right."""
     identity, seed = description.get("identity"), description.get("seed", 0)
-    scores = description.get("alpha_scores", [])
     sound = isinstance(identity, dict) and type(seed) is int and 0 <= seed < 2**31
-    sound = sound and isinstance(scores, list) and ("alpha_scores" not in description or scores)
-    for pair in scores if sound else ():
-        sound = sound and isinstance(pair, list) and len(pair) == 2
-        sound = sound and all(type(value) in (int, float) for value in pair)
-        sound = sound and 0 < pair[0] < np.inf and bool(np.isfinite(pair[1]))
+    scores = description.get("alpha_scores", [[1.0, 0.0]])
+    sound = sound and isinstance(scores, list) and len(scores) > 0
+    sound = sound and all(_is_score(pair) for pair in scores)
     if not sound:
         raise InvalidInputError(f"cannot load {path!r}: it does not describe a checkpoint.")
+
+
+def _is_score(pair: Any) -> bool:
+    """Whether it is an alpha and its score."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    numbers = all(type(value) in (int, float) for value in pair)
+    return numbers and 0 < pair[0] < np.inf and abs(pair[1]) < np.inf
 
 
 def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
