@@ -148,6 +148,7 @@ def fill_table(i, lo, graph, unary, tables, start, messages, stride, digit, tabl
 
 @helper
 def max_up(lo, hi, graph, unary, tables, start, messages, stride, digit, table):
+    """messages, out: the best score below each bucket, by the labels of its later neighbours."""
     offsets = graph.offsets
     k = unary.shape[1]
     for i in range(lo, hi):
