@@ -8,7 +8,8 @@ multipliers of the constraint. They carry no penalty: where weights are drawn to
 are drawn to where they were after the last pass (method of multipliers).
 
 The primal bound needs no agreement between copies. For the dual bound the copies' node marginals
-are averaged and edges fitted to them by optimal transport.
+are averaged, and edges changed as little as need be to agree with them: of all edge marginals that
+score best, only some have the moments that the weights call for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from robustruct.features import Design, adjoint, labelling_features, sum_over_ta
 from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
-from robustruct.kernels.relaxation import fit_edges
+from robustruct.kernels.relaxation import PLACED, adjust_edges
 from robustruct.training.dual_blocks import sparse_rows
 from robustruct.training.pairwise import PULL, PairwiseAscent
 from robustruct.training.problem import Problem
@@ -116,6 +117,13 @@ class ForestCopies:
         np.add.at(total, self.node_of, values)
         return total / self.n_copies[:, None]
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """(slots, k, k) of the whole, from those of the copies, where each edge is in one."""
+        batch = self.whole.design.batch
+        by_edge = np.empty((batch.n_edges, *values.shape[1:]))
+        by_edge[self.edge_of] = self.batch.edges_to_user(values)
+        return batch.edges_from_user(by_edge)
+
 
 class RelaxedAscent(PairwiseAscent):
     """Pairwise ascent over forests whose nodes must agree."""
@@ -181,9 +189,9 @@ class RelaxedAscent(PairwiseAscent):
         primal = 0.5 * problem.alpha * float(weights @ weights)
         primal += self.blocks.problem.regret(self.theta, self.blocks.p0)
         ψ, r = problem.scores(weights), self.copies.mean(self.blocks.q.r)
-        q = np.zeros((batch.n_slots, k, k))
+        q = self.copies.edges(self.blocks.q.dense_edges())
         slots = np.flatnonzero(batch.parent >= 0)
-        if fit_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q) > 1e-9:
+        if adjust_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q) > PLACED:
             return primal, -np.inf  # some pair of labels is forbidden, and margins ask for it
         share = problem.node_share
         moments = labelling_features(design, problem.labels, k, problem.share)
