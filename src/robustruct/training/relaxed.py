@@ -24,7 +24,7 @@ from robustruct.features import Design, adjoint, labelling_features, sum_over_ta
 from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
-from robustruct.kernels.relaxation import PLACED, adjust_edges
+from robustruct.kernels.relaxation import adjust_edges
 from robustruct.training.dual_blocks import sparse_rows
 from robustruct.training.pairwise import PULL, PairwiseAscent
 from robustruct.training.problem import Problem
@@ -32,6 +32,8 @@ from robustruct.training.site import Site
 from robustruct.training.tuning import tuning_for
 
 AGREEMENT = 5.0  # 3 to 10 took 42 to 54 passes to a gap of 1 % on grids, 0.3 took 170 to 260
+
+UNPLACED = 1e-9  # mass that forbidden pairs may keep from edges for a dual bound to be taken
 
 
 class ForestCopies:
@@ -191,10 +193,14 @@ class RelaxedAscent(PairwiseAscent):
         ψ, r = problem.scores(weights), self.copies.mean(self.blocks.q.r)
         q = self.copies.edges(self.blocks.q.dense_edges())
         slots = np.flatnonzero(batch.parent >= 0)
-        if adjust_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q) > PLACED:
+        missing = adjust_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q)
+        if missing > UNPLACED:
             return primal, -np.inf  # some pair of labels is forbidden, and margins ask for it
         share = problem.node_share
         moments = labelling_features(design, problem.labels, k, problem.share)
         sums = sum_over_tables(design, share[batch.child, None, None] * q)
         moments -= adjoint(design, share[:, None] * r, sums, problem.n_jobs)
-        return primal, problem.dual(moments / problem.alpha, r)
+        # What forbidden pairs keep from being placed is charged at the most that it can earn.
+        dearest = np.abs(problem.cost).max() * problem.node_weight.max()
+        earned = dearest + max(np.abs(x[np.isfinite(x)]).max() for x in (ψ.unary, ψ.tables))
+        return primal, problem.dual(moments / problem.alpha, r) - missing * float(earned)
