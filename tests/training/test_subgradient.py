@@ -105,7 +105,7 @@ def test_a_checkpoint_belongs_to_the_options(tmp_path):
     with pytest.warns(ConvergenceWarning):
         AGM(optimizer=Subgradient(rule="sgd"), **given).fit(case.graphs, case.y)
     other = AGM(optimizer=Subgradient(rule="adagrad"), resume=True, **given)
-    with pytest.raises(InvalidInputError, match=r"optimizer was .*rule='sgd'"):
+    with pytest.raises(IncompatibleError, match=r"optimizer was .*rule='sgd'"):
         other.fit(case.graphs, case.y)
 
 

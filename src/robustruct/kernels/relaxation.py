@@ -70,6 +70,36 @@ def fit_edges(slots, child, parent, tables, table_of, r, q):
     return missing
 
 
+@kernel
+def adjust_edges(slots, child, parent, tables, table_of, r, q):
+    """Change edge marginals q as little as need be to agree with r; return the mass left unplaced.
+
+    Rows and columns that are too heavy are scaled down, and what is then missing is put back where
+    it scores best.
+    """
+    k = r.shape[1]
+    left, need, plan = np.empty(k), np.empty(k), np.empty((k, k))
+    missing = 0.0
+    for slot in slots:
+        first, second, pair = r[child[slot]], r[parent[slot]], q[slot]
+        for b in range(k):
+            total = pair[b].sum()
+            for a in range(k):
+                pair[b, a] *= first[b] / total if total > first[b] else 1.0
+        for a in range(k):
+            total = pair[:, a].sum()
+            for b in range(k):
+                pair[b, a] *= second[a] / total if total > second[a] else 1.0
+            need[a] = max(second[a] - pair[:, a].sum(), 0.0)
+        for b in range(k):
+            left[b] = max(first[b] - pair[b].sum(), 0.0)
+        missing += transport(tables[table_of[slot]], left, need, plan)
+        for b in range(k):
+            for a in range(k):
+                pair[b, a] += plan[b, a]
+    return missing
+
+
 @helper
 def relaxed_lower(lo, hi, slots, unary, tables, table_of, cost, weight, r, q):
     """What (r, q) secures in the relaxed game; see `game_lower`."""

@@ -53,7 +53,8 @@ class Outline:
         terms are no larger than what the costs, the scores and the penalty come to.
         """
         largest = float(np.abs(theta).max(initial=0.0))
-        sizes = self.cost_size + 2.0 * self.score_size * largest + abs(primal) + abs(dual)
+        sizes = self.cost_size + 2.0 * self.score_size * largest
+        sizes += sum(abs(bound) for bound in (primal, dual) if np.isfinite(bound))
         rounding: float = rounding_of(self.n_nodes + self.n_weights, sizes)
         return rounding
 
