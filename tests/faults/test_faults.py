@@ -139,8 +139,7 @@ def one_interrupt(candidate, moment: float) -> bool:
     except KeyboardInterrupt:
         return True
     assert np.isfinite(candidate.coef_).all()
-    assert np.isfinite(candidate.objective_)
     assert len(candidate.predict(DATA.X)) == len(DATA.X)
-    if candidate.history_:
-        assert np.isfinite(candidate.duality_gap_)
+    if candidate.history_:  # without a certificate nothing is claimed
+        assert np.isfinite([candidate.objective_, candidate.duality_gap_]).all()
     return any("interrupted" in str(one.message) for one in caught)
