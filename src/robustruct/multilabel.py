@@ -134,6 +134,7 @@ def _answers(Y: Any) -> np.ndarray:
         raise InvalidInputError(
             f"Y has shape {answers.shape}; expected one row per sample and one column per question."
         )
+    as_labels(answers.ravel())
     return answers
 
 

@@ -114,16 +114,17 @@ def test_interrupts_at_random_moments(name, n_jobs, faults):
     whole = time.perf_counter() - started
     rng = np.random.default_rng()
     before = signal.signal(signal.SIGALRM, interrupt)
-    interrupted = 0
+    interrupted = fits = 0
     try:
-        for _ in range(2 * faults):
+        while interrupted < 2 * faults and fits < 20 * faults:
+            fits += 1
             candidate, moment = model(name, n_jobs=n_jobs), float(rng.uniform(1e-4, whole))
             interrupted += one_interrupt(candidate, moment)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert interrupted > 0
+    assert interrupted == 2 * faults
     np.testing.assert_array_equal(weights(name, 0, n_jobs), expected)  # nothing is left behind
-    print(f"{name}, n_jobs={n_jobs}: {interrupted} interrupts in {2 * faults} fits")
+    print(f"{name}, n_jobs={n_jobs}: {interrupted} interrupts in {fits} fits")
 
 
 def one_interrupt(candidate, moment: float) -> bool:
@@ -139,8 +140,7 @@ def one_interrupt(candidate, moment: float) -> bool:
     except KeyboardInterrupt:
         return True
     assert np.isfinite(candidate.coef_).all()
-    assert np.isfinite(candidate.objective_)
     assert len(candidate.predict(DATA.X)) == len(DATA.X)
-    if candidate.history_:
-        assert np.isfinite(candidate.duality_gap_)
+    if candidate.history_:  # without a certificate nothing is claimed
+        assert np.isfinite([candidate.objective_, candidate.duality_gap_]).all()
     return any("interrupted" in str(one.message) for one in caught)

@@ -47,7 +47,7 @@ def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool =
         checked = validate_data(model, X, **target, **options)
     except NotFittedError:
         raise
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InvalidInputError(str(error)) from error
     except TypeError as error:
         raise InvalidTypeError(str(error)) from error
