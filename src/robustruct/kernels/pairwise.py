@@ -7,8 +7,8 @@ takes its own step (marginals stay consistent, as only the component's nodes and
 look for y and w (kernels/looks.py) takes most of the time and moves nothing, so several samples may
 be looked at by several threads before the first of them steps (kernels/steps.py).
 
-The predictor is kept close to a centre p0 (method of multipliers, kernels/predictor.py). With 1/mu = 0
-it stays at p0; with p0 at the truth that is a structured SVM.
+The predictor is kept close to a centre p0 (method of multipliers, kernels/predictor.py). With
+1/mu = 0 it stays at p0; with p0 at the truth that is a structured SVM.
 
 Arrays beyond the conventions of the package (see robustruct/kernels/__init__.py):
 

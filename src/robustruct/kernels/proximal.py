@@ -1,9 +1,9 @@
 """Vectors as long as θ, which are too large for temporaries.
 
-The penalty on weight j is alpha s_j (1 where nothing is scaled, see training/scaling.py), that on
-its distance from the centre z is what is missing to alpha + kappa, which all weights have in common.
+The penalty on weight j is alpha s_j, that on its distance from the centre z is what is missing to
+alpha + kappa, which all weights have in common.
 
-squares (weights,) s, or (1,) where it is the same for all
+squares (weights,) s, or (1,) where it is the same for all; see training/scaling.py
 """
 
 from robustruct.kernels._jit import kernel
@@ -46,7 +46,7 @@ def dual_penalty(moments, squares, alpha):
 
 @kernel
 def centre_gap(theta, centre, squares, alpha, kappa):
-    """What the centre adds to the duality gap: Σ (alpha + kappa - alpha s)² (θ - z)² / 2 alpha s."""
+    """The centre's part of the gap: Σ (alpha + kappa - alpha s)² (θ - z)² / (2 alpha s)."""
     stride = 0 if len(squares) == 1 else 1
     total = 0.0
     for j in range(len(theta)):

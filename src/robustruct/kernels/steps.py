@@ -14,7 +14,7 @@ from robustruct.kernels.pairs import DUST
 def label_spread(cost, inv_mu):
     """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
 
-    How the predictor's answer bends the dual along y - w; what all its labels cost more, it ignores.
+    How the predictor's answer bends the dual along y - w; it ignores what all labels cost more.
     """
     k = len(cost)
     total = 0.0
