@@ -60,7 +60,7 @@ def oldest() -> bool:
     """The tests, with the oldest version of every dependency that pyproject.toml declares."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    declared = {*project["dependencies"], *extras["distributed"], *extras["plots"]}
+    declared = {*project["dependencies"], *extras["dask"], *extras["plots"]}
     pins = [requirement.replace(">=", "==") for requirement in sorted(declared)]
     return pytest_in(environment("oldest", *pins, f"{ROOT}[test]"))
 

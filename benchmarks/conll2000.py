@@ -41,10 +41,10 @@ from robustruct import AGM, CRF
 from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.inference import score_of
 from robustruct.metrics import mean_loss, span_scores
-from robustruct.models.data import codes_of, in_user_form
-from robustruct.training.fit import Progress, Record
-from robustruct.training.problem import Problem
-from robustruct.training.site import Site
+from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.optimizer import Progress, Record
+from robustruct.validation import codes_of, in_user_form
 from timing import Seconds, best_time, machine, rounded, show, timed
 
 PARTS = ("quality", "crf", "prediction")

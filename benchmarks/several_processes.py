@@ -23,9 +23,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from distributed import Client, LocalCluster
+
 from robustruct import AGM
 from robustruct.datasets import chunking_attributes, load_conll2000
-from robustruct.distributed import DaskEngine, ShardedData
+from robustruct.engines import DaskEngine, ShardedData
 from timing import machine, rounded, show
 
 

@@ -33,8 +33,8 @@ import numpy as np
 
 from robustruct import AGM
 from robustruct.datasets import make_chains
-from robustruct.training.fit import Progress
-from robustruct.training.site import Site
+from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.optimizer import Progress
 from timing import Seconds, machine, rounded, show, timed
 
 # The varied size, and the other two.

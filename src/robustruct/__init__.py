@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from robustruct.graphs.graph import Graph
     from robustruct.models import AGM, CRF, SSVM
     from robustruct.models.storage import load
-    from robustruct.training.checkpoints import Checkpoint
+    from robustruct.optimizers.checkpoints import Checkpoint
 
 __all__ = [
     "AGM",
@@ -33,7 +33,7 @@ __getattr__, __dir__ = names_from(
         "AGM": "robustruct.models",
         "CRF": "robustruct.models",
         "SSVM": "robustruct.models",
-        "Checkpoint": "robustruct.training.checkpoints",
+        "Checkpoint": "robustruct.optimizers.checkpoints",
         "GameSolution": "robustruct.game.solve",
         "Graph": "robustruct.graphs.graph",
         "load": "robustruct.models.storage",

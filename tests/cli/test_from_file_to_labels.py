@@ -16,11 +16,11 @@ from robustruct.cli.predict import predict
 from robustruct.cli.reading import Layout
 from robustruct.cli.train import train
 from robustruct.errors import FileFormatError, InvalidInputError
+from robustruct.evaluation.predict_files import answered, input_format
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.text import Lines
 from robustruct.metrics import mean_loss
-from robustruct.models.answers import answered, input_format
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +149,7 @@ def test_an_input_description_of_the_future_is_refused() -> None:
 
 
 def test_few_samples_are_in_memory_at_once(monkeypatch) -> None:
-    monkeypatch.setattr("robustruct.models.answers.CHUNK", 3)
+    monkeypatch.setattr("robustruct.evaluation.predict_files.CHUNK", 3)
     train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
     write("long", "a X\n\n" * 1000)
     model = robustruct.load("m")

@@ -20,7 +20,7 @@ from commands import COMMAND, TEST, TRAIN, run
 import robustruct
 from robustruct import AGM
 from robustruct.cli.scale import Scale
-from robustruct.distributed import ShardedData
+from robustruct.engines import ShardedData
 from robustruct.errors import MissingExtraError
 from robustruct.formats.corpus import read_corpus
 
@@ -188,15 +188,15 @@ def test_no_file_and_no_such_label(folder: Path, here) -> None:
 
 
 def test_without_dask_the_extra_is_named(folder: Path, here, monkeypatch) -> None:
-    import robustruct.distributed
+    import robustruct.engines
 
     def absent(name: str) -> None:
-        raise MissingExtraError("DaskEngine needs Dask: pip install 'robustruct[distributed]'")
+        raise MissingExtraError("DaskEngine needs Dask: pip install 'robustruct[dask]'")
 
-    monkeypatch.setattr(robustruct.distributed, "__getattr__", absent)
+    monkeypatch.setattr(robustruct.engines, "__getattr__", absent)
     code, out, err = here("train", *SHARDS, *DASK, "-o", "m", cwd=folder)
     assert (code, out) == (2, "")
-    assert "pip install 'robustruct[distributed]'" in err
+    assert "pip install 'robustruct[dask]'" in err
 
 
 # ------------------------------------------------------------------------- a cluster

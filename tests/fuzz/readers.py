@@ -41,7 +41,7 @@ from robustruct.formats.shards import ShardedData
 from robustruct.formats.templates import Template
 from robustruct.formats.text import Lines
 from robustruct.models.storage import MODEL
-from robustruct.training.checkpoints import CHECKPOINT, kept_in
+from robustruct.optimizers.checkpoints import CHECKPOINT, kept_in
 
 WORK = work_folder()
 atexit.register(shutil.rmtree, WORK, ignore_errors=True)

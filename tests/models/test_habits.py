@@ -16,7 +16,7 @@ from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
 from robustruct.losses import Absolute, CostMatrix
 from robustruct.models import base
-from robustruct.training.fit import Progress
+from robustruct.optimizers.optimizer import Progress
 
 
 def close(a, b, tol):

@@ -8,7 +8,7 @@ import pytest
 
 from robustruct import AGM, CRF, Graph, solve_game
 from robustruct.metrics import mean_loss
-from robustruct.models import data
+from robustruct.models import prediction
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_games_in_parts_take_the_weights_of_their_nodes(
     X = [TREE, *(rng.normal(size=(n, 3)) for n in (2, 5, 3)), TREE]
     weight = [rng.uniform(0, 3, size=n) for n in (4, 2, 5, 3, 4)]
     whole = model.predict_proba(X, weight)
-    monkeypatch.setattr(data, "chunks", lambda batch, _: [(s, s + 1) for s in range(5)])
+    monkeypatch.setattr(prediction, "chunks", lambda batch, _: [(s, s + 1) for s in range(5)])
     for a, b in zip(whole, model.predict_proba(X, weight), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 import robustruct
 from robustruct import CRF
 from robustruct.models import base
+from robustruct.optimizers import lbfgs
 from robustruct.status import Status
-from robustruct.training import lbfgs
 
 
 @pytest.mark.parametrize("Model", MODELS)

@@ -25,9 +25,9 @@ from robustruct.cli.tables import number, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from robustruct.evaluation.evaluate import Evaluation, Tally
     from robustruct.metrics import Detection
     from robustruct.models.base import StructuredModel
-    from robustruct.models.evaluation import Evaluation, Tally
 
 
 def evaluate_cli(
@@ -127,8 +127,8 @@ def evaluate(
 
 def _tally(estimator: StructuredModel, data: str, encoding: str, wanted: bool) -> Tally:
     from robustruct.errors import FileFormatError
+    from robustruct.evaluation.evaluate import compared_file, tally
     from robustruct.formats.text import Lines
-    from robustruct.models.evaluation import compared_file, tally
     from robustruct.progress import Pace, progress
 
     with Lines(data, encoding) as lines, progress(f"labelling {lines.name}", wanted) as show:

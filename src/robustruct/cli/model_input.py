@@ -29,7 +29,7 @@ def load_model(path: str) -> StructuredModel:
 
 def format_for(model: StructuredModel, lines: Lines) -> Format:
     """How to read these lines for this model; if it cannot tell, its file is to blame."""
-    from robustruct.models.answers import input_format
+    from robustruct.evaluation.predict_files import input_format
 
     with blamed_on_input():
         return input_format(model, lines)

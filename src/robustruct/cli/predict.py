@@ -102,9 +102,9 @@ def predict(
     dict
         ``n_samples``: how many were labelled.
     """
+    from robustruct.evaluation.predict_files import answered, write_answers
     from robustruct.formats.output import opened_output
     from robustruct.formats.text import Lines
-    from robustruct.models.answers import answered, write_answers
     from robustruct.progress import Pace, progress
 
     estimator = load_model(model)

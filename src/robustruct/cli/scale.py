@@ -14,7 +14,7 @@ import typer
 from robustruct.errors import EngineError, InvalidInputError
 
 if TYPE_CHECKING:
-    from robustruct.models.here import Engine
+    from robustruct.engines.local import Engine
 
 ANSWER_WITHIN = 5.0  # seconds that a cluster has to show up
 
@@ -138,7 +138,7 @@ class Scale:
             self._check_checkpoints(self.checkpoint)
 
     def _check_checkpoints(self, folder: str) -> None:
-        from robustruct.training.checkpoints import interval, kept_in
+        from robustruct.optimizers.checkpoints import interval, kept_in
 
         try:
             interval(self._every)
@@ -163,7 +163,7 @@ class Scale:
         """What the model is told about checkpoints."""
         if self.checkpoint is None:
             return {}
-        from robustruct.training.checkpoints import Checkpoint
+        from robustruct.optimizers.checkpoints import Checkpoint
 
         return {"checkpoint": Checkpoint(self.checkpoint, self._every, self.resume)}
 
@@ -171,7 +171,7 @@ class Scale:
         """How to go on."""
         if self.checkpoint is None:
             return "--checkpoint FOLDER would have kept what was done."
-        from robustruct.training.checkpoints import kept_in
+        from robustruct.optimizers.checkpoints import kept_in
 
         kept = kept_in(self.checkpoint)
         if not kept:
@@ -187,7 +187,7 @@ class Scale:
             yield None
             return
         assert self.scheduler is not None
-        from robustruct.distributed import DaskEngine  # says what to install if there is no Dask
+        from robustruct.engines import DaskEngine  # says what to install if there is no Dask
 
         with _client(self.scheduler) as client:
             yield DaskEngine(client)

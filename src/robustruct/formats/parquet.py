@@ -87,7 +87,7 @@ def _opened(file: BinaryIO, name: str) -> Any:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise MissingExtraError(
-            f"{name} is a Parquet file; install robustruct[distributed], which brings pyarrow."
+            f"{name} is a Parquet file; install robustruct[dask], which brings pyarrow."
         ) from None
     try:
         return ParquetFile(file)

@@ -3,7 +3,7 @@
 The penalty on weight j is alpha s_j, that on its distance from the centre z is what is missing to
 alpha + kappa, which all weights have in common.
 
-squares (weights,) s, or (1,) where it is the same for all; see training/scaling.py
+squares (weights,) s, or (1,) where it is the same for all; see optimizers/scaling.py
 """
 
 from robustruct.kernels._jit import kernel

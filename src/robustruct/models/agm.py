@@ -7,11 +7,11 @@ import numpy as np
 from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import NameOrOptions, optimizer_name, with_choices
-from robustruct.training.dual_blocks import DualBlocks
-from robustruct.training.fit import Progress
-from robustruct.training.pairwise import PairwiseAscent, fit_pairwise
-from robustruct.training.problem import Problem
-from robustruct.training.site import Site, Sites
+from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_variables import DualBlocks
+from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.optimizer import Progress, Sites
 
 
 def train_pairwise(
@@ -19,7 +19,7 @@ def train_pairwise(
 ) -> None:
     """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
     if isinstance(sites, Site) and sites.first.problem.relaxed:
-        from robustruct.training.relaxed import RelaxedAscent
+        from robustruct.optimizers.relaxed_ascent import RelaxedAscent
 
         ascent: PairwiseAscent = RelaxedAscent(sites.first.given, centre=start)
     else:
@@ -71,8 +71,8 @@ class AGM(StructuredModel):
     optimizer : "auto", "pairwise", "subgradient" or Subgradient
         "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
         "subgradient" is the stochastic method of the paper. A
-        `robustruct.training.subgradient.Subgradient` has its options: which solver plays the games,
-        such as the paper's "dual_decomposition", AdaGrad or SGD, samples per step.
+        `robustruct.optimizers.Subgradient` has its options: which solver plays the games, such as
+        the paper's "dual_decomposition", AdaGrad or SGD, samples per step.
     tol : float
         Relative duality gap at which training stops.
     max_iter : int
@@ -97,7 +97,7 @@ class AGM(StructuredModel):
         reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
         memory. Chains, trees and forests are always exact.
     engine : DaskEngine, optional
-        Train on the workers of a cluster (`robustruct.distributed`); by default here, with
+        Train on the workers of a cluster (`robustruct.engines`); by default here, with
         ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
         Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
@@ -183,7 +183,7 @@ class AGM(StructuredModel):
                 "the subgradient method needs exact games; use optimizer='pairwise' with "
                 "inference='relaxed'."
             )
-        from robustruct.training.subgradient import fit_subgradient
+        from robustruct.optimizers.subgradient import fit_subgradient
 
         options = None if isinstance(self.optimizer, str) else self.optimizer
         fit_subgradient(sites.first.given, progress, self.max_iter, seed, start, options)

@@ -12,23 +12,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from robustruct.engines.local import Engine, Here
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
-from robustruct.models import checkpointing, data
-from robustruct.models.assembly import LabelSummary, Plan, Summary, Truth, planned
+from robustruct.models import checkpointing
 from robustruct.models.early_stopping import EarlyStopping
-from robustruct.models.here import Engine, Here
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
 from robustruct.models.prediction import Prediction
+from robustruct.models.rows import checked_rows
+from robustruct.objectives.adversarial import Problem
+from robustruct.objectives.build import LabelSummary, Plan, Summary, Truth, planned
+from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
+from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.optimizer import Progress, Sites
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
-from robustruct.training.checkpoints import Checkpoint, Checkpoints
-from robustruct.training.fit import Progress
-from robustruct.training.problem import Problem
-from robustruct.training.site import Site, Sites
+from robustruct.validation import is_flat
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
@@ -37,6 +39,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
+    truth_is_predictor = False
+    """Whether the predictor of the training game is held at the truth: a structured SVM."""
     _last_blocks: Any
     _bias = True  # a constant feature on every node; CRFsuite's models have none
 
@@ -92,10 +96,6 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         """Minimise the objective from ``start``, reporting certificates to ``progress``."""
         raise TypeError(f"{type(self).__name__} cannot be trained; use AGM, CRF or SSVM.")
 
-    def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The cost matrix of the training problem, and whether the truth is its predictor."""
-        return cost, False
-
     # ------------------------------------------------------------------------------------ training
 
     def fit(
@@ -130,9 +130,9 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
             return self._fit_shards(X, validation, checkpoints)
-        flat = data.is_flat(X)
+        flat = is_flat(X)
         if flat:
-            X, y = data.checked_rows(self, X, y, fitting=True)
+            X, y = checked_rows(self, X, y, fitting=True)
         if self.engine is not None:
             shards = ShardedData.from_samples(
                 X, y, self.engine.n_workers, sample_weight=sample_weight, node_weight=node_weight
@@ -202,7 +202,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         space, design = FeatureSpace.fit(X, bias=self._bias)
         batch = design.batch
         weights = sample_weight, node_weight
-        truth = Truth.of(y, np.diff(batch.node_offsets), *weights, flat=data.is_flat(X))
+        truth = Truth.of(y, np.diff(batch.node_offsets), *weights, flat=is_flat(X))
         labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
         plan = planned(self, space, labels)
         problem = plan.problem(design, truth, self._relaxes(batch, len(plan.classes)))

@@ -12,10 +12,9 @@ import numpy as np
 from robustruct.formats.container import checksum
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.parameters import OneOf
-from robustruct.training.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.training.fit import Progress
-from robustruct.training.problem import arrays_of
-from robustruct.training.site import Sites
+from robustruct.objectives.adversarial import arrays_of
+from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
+from robustruct.optimizers.optimizer import Progress, Sites
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel

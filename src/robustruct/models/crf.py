@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.engines.local import Engine
 from robustruct.graphs import Batch
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
-from robustruct.models.here import Engine
 from robustruct.models.parameters import NameOrOptions, OneOf, with_choices
+from robustruct.optimizers.checkpoints import Checkpoint
+from robustruct.optimizers.lbfgs import fit_likelihood
+from robustruct.optimizers.optimizer import Progress, Sites
 from robustruct.scores import Scores
-from robustruct.training.checkpoints import Checkpoint
-from robustruct.training.fit import Progress
-from robustruct.training.likelihood import fit_likelihood
-from robustruct.training.site import Sites
 
 
 class CRF(StructuredModel):

@@ -10,8 +10,8 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.losses import as_loss, encode_labels, sorted_labels
-from robustruct.models import data
-from robustruct.training.fit import Record
+from robustruct.optimizers.optimizer import Record
+from robustruct.validation import codes_of, is_flat, label_arrays
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -30,12 +30,12 @@ class EarlyStopping:
         try:
             self.design = space.encode(X)
             sizes = np.diff(self.design.batch.node_offsets)
-            arrays = data.label_arrays(y, sizes, data.is_flat(X))
+            arrays = label_arrays(y, sizes, is_flat(X))
         except InvalidInputError as error:
             raise InvalidInputError(f"validation: {error}") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
         self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
-        self.truth = self.design.batch.from_user(data.codes_of(arrays, known))
+        self.truth = self.design.batch.from_user(codes_of(arrays, known))
         self.theta: np.ndarray | None = None
         self.record: Record | None = None
         self.loss = np.inf

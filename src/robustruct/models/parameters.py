@@ -15,7 +15,7 @@ import numpy as np
 
 from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
-from robustruct.training.checkpoints import Checkpoint
+from robustruct.optimizers.checkpoints import Checkpoint
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel

@@ -14,8 +14,18 @@ from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of, without_impossible
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
-from robustruct.models import data
+from robustruct.models.rows import checked_rows
 from robustruct.scores import Scores
+from robustruct.validation import (
+    check_some_weight,
+    chunks,
+    codes_of,
+    in_user_form,
+    is_flat,
+    label_arrays,
+    node_weights,
+    sample_weights,
+)
 
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
@@ -43,9 +53,9 @@ class Prediction:
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
         check_is_fitted(self)
-        flat = data.is_flat(X)
+        flat = is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
-            X = data.checked_rows(self, X)
+            X = checked_rows(self, X)
         return self._space.encode(X), flat
 
     def _scores(self, design: Design, theta: np.ndarray | None = None) -> Scores:
@@ -120,7 +130,7 @@ class Prediction:
         batch = found.batch
         weight = np.ones(batch.n_nodes) if weight is None else weight
         solved = []
-        for first, last in data.chunks(batch, k * k):
+        for first, last in chunks(batch, k * k):
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, self.cost_, weight[nodes])
@@ -169,7 +179,7 @@ class Prediction:
         design, flat = self._encode(X)
         weight = _in_order(node_weight, design.batch, flat)
         codes = self._decide(self._scores(design), weight)
-        return data.in_user_form(self.classes_[codes], design.batch, flat)
+        return in_user_form(self.classes_[codes], design.batch, flat)
 
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
@@ -187,7 +197,7 @@ class Prediction:
         design, flat = self._encode(X)
         weight = _in_order(node_weight, design.batch, flat)
         found = self._feasible(self._scores(design))
-        return data.in_user_form(self._probabilities(found, weight), design.batch, flat)
+        return in_user_form(self._probabilities(found, weight), design.batch, flat)
 
     def predict_games(
         self,
@@ -269,14 +279,14 @@ class Prediction:
         unary = self._scores(design).unary
         if flat and unary.shape[1] == 2:
             return unary[:, 1] - unary[:, 0]
-        return data.in_user_form(unary, design.batch, flat)
+        return in_user_form(unary, design.batch, flat)
 
     def log_score(self, X: Any, y: Any) -> np.ndarray:
         """(n_samples,) score of the given labellings, transitions included."""
         design, flat = self._encode(X)
         batch = design.batch
-        arrays = data.label_arrays(y, np.diff(batch.node_offsets), flat)
-        codes = batch.from_user(data.codes_of(arrays, self.classes_))
+        arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
+        codes = batch.from_user(codes_of(arrays, self.classes_))
         return score_of(self._scores(design), np.ascontiguousarray(codes))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None) -> float:
@@ -285,7 +295,7 @@ class Prediction:
         The loss is ``loss`` without ``class_weight``; labels that training did not see count too.
         """
         costs, weights = self._sample_costs(X, y, sample_weight, node_weight)
-        data.check_some_weight(weights.sum(), "weight", "node")
+        check_some_weight(weights.sum(), "weight", "node")
         return float(-costs.sum() / weights.sum())
 
     def _sample_costs(
@@ -294,13 +304,13 @@ class Prediction:
         """((n_samples,) total cost of ``predict(X)`` on each sample, its total weight)."""
         design, flat = self._encode(X)
         batch = design.batch
-        arrays = data.label_arrays(y, np.diff(batch.node_offsets), flat)
+        arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
         weight = _in_order(node_weight, batch, flat)
-        per_sample = data.sample_weights(sample_weight, batch.n_samples)
+        per_sample = sample_weights(sample_weight, batch.n_samples)
         codes = self._decide(self._scores(design), weight)
         known = sorted_labels([self.classes_, *arrays])  # may hold labels that training lacks
         predicted = encode_labels(self.classes_, known, "classes")[codes]
-        truth = batch.from_user(data.codes_of(arrays, known))
+        truth = batch.from_user(codes_of(arrays, known))
         cost = as_loss(self.loss).matrix(known)[predicted, truth]
         starts = batch.node_offsets[:-1]
         return (
@@ -311,5 +321,5 @@ class Prediction:
 
 def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
     """(N,) weights in the order of the batch."""
-    given = data.node_weights(node_weight, np.diff(batch.node_offsets), flat)
+    given = node_weights(node_weight, np.diff(batch.node_offsets), flat)
     return np.ascontiguousarray(batch.from_user(given))

@@ -15,13 +15,13 @@ from sklearn.utils import _safe_indexing
 
 from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix, LossLike, as_loss
-from robustruct.models.data import check_some_weight
 from robustruct.progress import Pace, progress
 from robustruct.status import Status
+from robustruct.validation import check_some_weight
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
-    from robustruct.training.problem import Problem
+    from robustruct.objectives.adversarial import Problem
 
 FIRST = 10.0  # times 1 / n_samples: where the walk of alphas="auto" starts
 STEP = 10.0**0.5

@@ -6,8 +6,7 @@ import numpy as np
 
 from robustruct.models.agm import train_pairwise
 from robustruct.models.base import StructuredModel
-from robustruct.training.fit import Progress
-from robustruct.training.site import Sites
+from robustruct.optimizers.optimizer import Progress, Sites
 
 
 class SSVM(StructuredModel):
@@ -17,9 +16,7 @@ class SSVM(StructuredModel):
     the optimizer and its certificate. Parameters and attributes as for `AGM`.
     """
 
-    def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
-        # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-        return np.ascontiguousarray(cost.T), True
+    truth_is_predictor = True
 
     def _minimise(
         self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int

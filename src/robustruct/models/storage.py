@@ -37,8 +37,8 @@ from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
 from robustruct.models.parameters import check_parameters, optimizer_name
 from robustruct.models.ssvm import SSVM
+from robustruct.optimizers.optimizer import Record
 from robustruct.status import Status
-from robustruct.training.fit import Record
 
 MODEL = Kind("robustruct-model", 1, "model.save()")
 

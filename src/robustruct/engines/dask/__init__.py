@@ -1,0 +1,1 @@
+"""Shards on the workers of a Dask cluster."""

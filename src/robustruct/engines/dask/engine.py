@@ -1,0 +1,102 @@
+"""Train on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from robustruct.engines.dask.shards import DaskSites
+from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
+from robustruct.errors import InvalidInputError
+from robustruct.formats.shards import ShardedData
+
+T = TypeVar("T")
+
+
+class DaskEngine:
+    """Where a model trains: on the workers of a Dask cluster.
+
+    ``AGM(engine=DaskEngine(client)).fit(X, y)`` deals the samples out to the workers;
+    ``fit(ShardedData.from_files(...))`` has the workers read them. Each worker uses the model's
+    ``n_jobs`` threads.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    rounds_per_pass : int
+        How often workers exchange their steps in one pass over the data. More rounds need fewer
+        passes and more traffic.
+    patience : float
+        A round does not wait for a worker that takes so many times as long as workers usually do;
+        its steps count when they arrive.
+    give_up : float
+        Seconds after which a worker is taken for dead: if the scheduler has not heard from it, or
+        if it has been busy for so long with something that it has done before. The first time
+        does not count, as code may be compiled then.
+
+    Attributes
+    ----------
+    last_ : DaskSites
+        Of the last fit: ``n_rounds``, ``bytes_sent``, ``bytes_received``, ``rebuilt`` (shards lost
+        with a worker), ``moved`` (shards handed to a worker that joined).
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> model = AGM(engine=DaskEngine(Client("tcp://...")))  # doctest: +SKIP
+    >>> model.fit(ShardedData.from_files("part-*.conll.gz"))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        rounds_per_pass: int = 4,
+        patience: float = 5.0,
+        give_up: float = 600.0,
+    ) -> None:
+        if rounds_per_pass < 1 or patience <= 0 or give_up <= 0:
+            raise InvalidInputError(
+                "DaskEngine: rounds_per_pass is a whole number, 1 or more; patience and give_up "
+                "are > 0."
+            )
+        self.client = client
+        self.rounds_per_pass = rounds_per_pass
+        self.patience = patience
+        self.give_up = give_up
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers there are now."""
+        return max(1, len(worker_info(self.client)))
+
+    @contextmanager
+    def sites(self, data: ShardedData) -> Iterator[DaskSites]:
+        """The shards on the workers, until the end of the context."""
+        found = DaskSites(self.client, data, self.rounds_per_pass, self.patience, self.give_up)
+        self.last_ = found
+        try:
+            yield found
+        finally:
+            found.crew.close()
+
+    def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+        """``function(item)`` for every item, on the workers; answers in order."""
+        with scheduler_must_answer(self.client):
+            tasks = self.client.map(function, list(items), pure=False)
+        try:
+            return self.client.gather(tasks)
+        except CancelledError as error:
+            raise scheduler_lost(self.client) from error
+
+    def __deepcopy__(self, memo: Any) -> DaskEngine:
+        return self  # scikit-learn copies parameters, but a connection is one
+
+    def __reduce__(self) -> Any:
+        return _no_engine, ()  # nor can a connection be stored: a model read again has no engine
+
+
+def _no_engine() -> None:
+    return None

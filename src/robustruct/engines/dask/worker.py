@@ -1,0 +1,259 @@
+"""What runs on a Dask worker: its site, kept between tasks.
+
+Every task names its fit and the shards it is about. A task that runs where these are not, because
+their worker has died or was restarted, answers `Missing`; it is for the caller to have them built
+again. Replicas of θ and of its centre stay on the worker too, and are brought up to date by the
+sparse updates that a task carries.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from distributed import get_worker
+
+from robustruct.formats.corpus import Corpus
+from robustruct.formats.shards import Shard
+from robustruct.objectives.adversarial import Outline
+from robustruct.objectives.build import Plan, Summary, summarise
+from robustruct.optimizers.local_shards import Holding, Site
+from robustruct.optimizers.optimizer import Follow, Round, Seen
+from robustruct.optimizers.tuning import Density, Tuning
+
+
+@dataclass(frozen=True, eq=False)
+class SparseVector:
+    """The entries of a vector that are not zero."""
+
+    index: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, vector: np.ndarray) -> SparseVector:
+        """From all entries."""
+        index = np.flatnonzero(vector)
+        value = vector[index]
+        return cls(index.astype(np.int32) if len(vector) < 2**31 else index, value)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.index.nbytes + self.value.nbytes)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas:
+    """θ and its centre, in full."""
+
+    theta: np.ndarray
+    centre: np.ndarray | None
+    """None leaves the centre as it is."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.theta.nbytes + (0 if self.centre is None else self.centre.nbytes)
+
+
+Change = SparseVector | Follow | Replicas
+"""Steps that were added up, centres that followed, or θ anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """One change of θ; they are numbered, so that none is made twice if Dask repeats a task."""
+
+    version: int
+    change: Change
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if isinstance(self.change, Follow) else self.change.nbytes
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The worker does not hold these shards."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What a round of visits has done to θ, and what it saw."""
+
+    delta: SparseVector
+    square: float
+    """|delta|²"""
+    seen: Seen
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What has to be known of a shard's problem before tuning and training."""
+
+    outline: Outline
+    density: Density
+    digests: dict[str, str]
+    """See `Problem.digests`."""
+
+
+class Held:
+    """All that a worker holds of one fit."""
+
+    def __init__(self) -> None:
+        self.corpora: dict[int, Corpus] = {}
+        self.empty: set[int] = set()
+        self.site: Site | None = None
+        self.problems: dict[int, Any] = {}
+        self.theta = self.centre = np.zeros(0)
+        self.version = -1
+
+    def missing(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """The shards that are not here."""
+        return tuple(n for n in numbers if n not in self.problems and n not in self.empty)
+
+    def ready(
+        self, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update]
+    ) -> Site | Missing:
+        """The site of just these shards, with the replicas up to date."""
+        absent = self.missing(numbers)
+        if absent:
+            return Missing(absent)
+        site = self._site_of(numbers, tuning)
+        self._apply(updates)
+        return site
+
+    def _site_of(self, numbers: Sequence[int], tuning: Tuning) -> Site:
+        if self.site is None:
+            self.site = Site({}, tuning)
+        here = self.site.shards
+        for number in [n for n in here if n not in numbers]:
+            del here[number]
+        for number in numbers:
+            if number in self.problems and number not in here:
+                here[number] = Holding(self.problems[number], tuning)
+        self.site.shards = dict(sorted(here.items()))
+        return self.site
+
+    def _apply(self, updates: Sequence[Update]) -> None:
+        """Bring the replicas up to date."""
+        for update in updates:
+            if update.version <= self.version:
+                continue
+            self.version, change = update.version, update.change
+            if isinstance(change, Replicas):
+                self.theta = change.theta.copy()
+                if change.centre is not None:
+                    self.centre = change.centre.copy()
+            elif isinstance(change, SparseVector):
+                self.theta[change.index] += change.value
+            else:
+                assert self.site is not None  # `ready` makes it before
+                self.site.follow(self.theta, self.centre, change)
+
+
+def held(fit: str) -> Held:
+    """What this worker holds of a fit."""
+    return _all_held().setdefault(fit, Held())
+
+
+def _all_held() -> dict[str, Held]:
+    """By fit; tied to the worker, as several may share a process."""
+    worker: Any = get_worker()
+    if not hasattr(worker, "robustruct_held"):
+        worker.robustruct_held = {}
+    return worker.robustruct_held
+
+
+# ------------------------------------------------------------------------------------------- tasks
+
+
+def read_summary(fit: str, number: int, shard: Shard, hashed: int | None) -> Summary:
+    """Read a shard and sum it up; its samples stay here."""
+    corpus = held(fit).corpora[number] = shard.read()
+    return summarise(corpus, hashed=hashed)
+
+
+def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | None:
+    """Encode a shard's samples by a plan, and drop these; None if there are none."""
+    here = held(fit)
+    corpus = here.corpora.pop(number, None)
+    plan: Plan = pickle.loads(pickled)
+    problem = plan.assembled(shard.read() if corpus is None else corpus)
+    if problem is None:
+        here.empty.add(number)
+        return None
+    here.problems[number] = problem
+    return Extent(problem.outline, Density.of(problem), problem.digests())
+
+
+def take_round(
+    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], orders: Round,
+    damping: float,
+) -> Steps | Missing:  # fmt: skip
+    """Visit the samples of some shards, starting from the replica of θ.
+
+    With ``damping`` the steps are as short as if that many sites made the same steps at once.
+    """
+    here = held(fit)
+    site = here.ready(numbers, tuning, updates)
+    if isinstance(site, Missing):
+        return site
+    if not site.shards:
+        return Steps(SparseVector.of(np.zeros(0)), 0.0, Seen(0.0, 0.0))
+    theta = here.theta.copy()
+    seen = site.round(theta, here.centre, replace(orders, penalty=orders.penalty / damping))
+    theta -= here.theta
+    theta /= damping
+    return Steps(SparseVector.of(theta), float(theta @ theta), seen)
+
+
+def take_sum(
+    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], method: str
+) -> Any:
+    """A method of the site, at the replica of θ; None if it has no samples."""
+    here = held(fit)
+    site = here.ready(numbers, tuning, updates)
+    if isinstance(site, Missing):
+        return site
+    if not site.shards:
+        return None
+    if method == "moments":
+        moments = np.empty_like(here.theta)
+        site.moments(moments)
+        return moments
+    return getattr(site, method)(here.theta)
+
+
+def give_away(fit: str, number: int) -> tuple[Any, Holding | None] | None:
+    """A shard with all that training has made of it, for another worker; None if it is not here."""
+    here = held(fit)
+    if here.missing([number]):
+        return None
+    holding = None if here.site is None else here.site.shards.pop(number, None)
+    return here.problems.pop(number, None), holding
+
+
+def take_over(fit: str, number: int, given: tuple[Any, Holding | None] | None) -> bool:
+    """Hold a shard that another worker gave away; whether it did."""
+    if given is None:
+        return False
+    here, (problem, holding) = held(fit), deepcopy(given)  # read-only as they come
+    if problem is None:
+        here.empty.add(number)
+        return True
+    here.problems[number] = problem
+    if holding is not None:
+        if here.site is None:
+            here.site = Site({}, holding.tuning)
+        here.site.shards[number] = holding
+    return True
+
+
+def drop(fit: str) -> None:
+    """Forget a fit."""
+    _all_held().pop(fit, None)

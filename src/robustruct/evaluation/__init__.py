@@ -1,0 +1,5 @@
+"""Files and shards answered by a model, and answers compared with the truth."""
+
+from robustruct.evaluation.shards import evaluate_shards, predict_shards
+
+__all__ = ["evaluate_shards", "predict_shards"]

@@ -1,0 +1,186 @@
+"""Predictions against true labels, in sums that add up over files and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustruct.errors import InvalidInputError
+from robustruct.evaluation.predict_files import CHUNK, answered
+from robustruct.formats.corpus import chunks
+from robustruct.formats.sample import Format
+from robustruct.formats.text import Lines
+from robustruct.losses import CostMatrix, Loss, as_labels, encode_labels, sorted_labels
+from robustruct.metrics import Detection, confusion_scores, is_span_labelling, span_scores
+from robustruct.models.base import StructuredModel
+
+Compared = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""True labels, predicted labels and weights of the nodes of one sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts of which labels were predicted where which were true; tallies can be merged."""
+
+    labels: np.ndarray
+    """(k,) all labels there are, sorted."""
+    counts: np.ndarray
+    """(k, k) number of nodes with each [true label, predicted label]."""
+    weights: np.ndarray
+    """(k, k) their total weight."""
+    n_samples: int
+    n_right: int
+    """Samples without a mistake."""
+    spans: dict[str, Detection] | None
+    """Spans by type; None if a label is no part of any."""
+
+    @classmethod
+    def empty(cls, labels: np.ndarray) -> Tally:
+        """No sample yet; ``labels`` may come."""
+        k = len(labels)
+        return cls(labels, np.zeros((k, k), np.intp), np.zeros((k, k)), 0, 0, {})
+
+    @classmethod
+    def of(cls, compared: list[Compared]) -> Tally:
+        """The tally of some samples, at least one."""
+        truth, found, given = (list(part) for part in zip(*compared, strict=True))
+        labels = sorted_labels([*truth, *found])
+        k, spans = len(labels), None
+        a = np.concatenate([encode_labels(part, labels, "the data") for part in truth])
+        b = np.concatenate([encode_labels(part, labels, "the prediction") for part in found])
+        if labels.tolist() == ["O"]:
+            spans = {}
+        elif is_span_labelling(labels):
+            spans = span_scores(truth, found)[1]
+        weight = np.concatenate(given)
+        return cls(
+            labels,
+            np.bincount(a * k + b, minlength=k * k).reshape(k, k),
+            np.bincount(a * k + b, weights=weight, minlength=k * k).reshape(k, k),
+            len(truth),
+            sum(bool((x == y).all()) for x, y in zip(truth, found, strict=True)),
+            spans,
+        )
+
+    def merged(self, other: Tally) -> Tally:
+        """The tally of both."""
+        labels = sorted_labels([self.labels, other.labels])
+        k = len(labels)
+        counts, weights = np.zeros((k, k), np.intp), np.zeros((k, k))
+        for one in (self, other):
+            place = encode_labels(one.labels, labels, "the data")
+            counts[np.ix_(place, place)] += one.counts
+            weights[np.ix_(place, place)] += one.weights
+        spans = None
+        if self.spans is not None and other.spans is not None:
+            kinds = sorted({*self.spans, *other.spans})
+            spans = {kind: _sum(self.spans.get(kind), other.spans.get(kind)) for kind in kinds}
+        return Tally(
+            labels,
+            counts,
+            weights,
+            self.n_samples + other.n_samples,
+            self.n_right + other.n_right,
+            spans,
+        )
+
+    def evaluated(self, loss: Loss) -> Evaluation:
+        """What the mistakes cost; labels that the loss does not know cost nothing."""
+        if not self.n_samples:
+            raise InvalidInputError("there is no sample to evaluate; the data are empty.")
+        known = np.ones(len(self.labels), bool)
+        if isinstance(loss, CostMatrix) and loss.labels is not None:
+            known = np.isin(self.labels, loss.labels)
+        costs = np.full(self.counts.shape, np.nan)
+        costs[np.ix_(known, known)] = loss.matrix(self.labels[known])
+        priced = self.weights[~np.isnan(costs.T)]
+        total = priced.sum()
+        mean = float(costs.T[~np.isnan(costs.T)] @ priced / total) if total > 0 else 0.0
+        overall = None
+        if is_span_labelling(self.labels) and self.spans is not None:
+            overall = _sum(*self.spans.values())
+        return Evaluation(
+            loss=mean,
+            accuracy=float(np.trace(self.counts) / self.counts.sum()),
+            whole_samples=self.n_right / self.n_samples,
+            n_samples=self.n_samples,
+            n_nodes=int(self.counts.sum()),
+            labels=self.labels,
+            confusion=self.counts,
+            costs=costs,
+            by_label=confusion_scores(self.counts, self.labels),
+            spans=overall,
+            spans_by_type=None if overall is None else self.spans,
+        )
+
+
+def _sum(*parts: Detection | None) -> Detection:
+    given = [part for part in parts if part is not None]
+    return Detection(
+        sum(part.n_true for part in given),
+        sum(part.n_predicted for part in given),
+        sum(part.n_correct for part in given),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How well labels were predicted."""
+
+    loss: float
+    """Mean cost per node, by weight, over nodes whose labels have a cost."""
+    accuracy: float
+    """Part of the nodes that are right."""
+    whole_samples: float
+    """Part of the samples that are right in all nodes."""
+    n_samples: int
+    n_nodes: int
+    labels: np.ndarray
+    """(k,) the labels of the model and of the data, sorted."""
+    confusion: np.ndarray
+    """(k, k) number of nodes with each [true label, predicted label]."""
+    costs: np.ndarray
+    """(k, k) cost [predicted, true]; NaN where the loss does not know a label."""
+    by_label: dict[Any, Detection]
+    spans: Detection | None
+    """Spans such as entities, where labels are BIO or BIOES."""
+    spans_by_type: dict[str, Detection] | None
+
+
+def tally(labels: np.ndarray, compared: Iterable[Compared]) -> Tally:
+    """The tally of any number of samples; ``labels`` are there even if no node has them."""
+    total = Tally.empty(labels)
+    for some in chunks(iter(compared), CHUNK):
+        total = total.merged(Tally.of(some))
+    return total
+
+
+def compared_file(
+    model: StructuredModel,
+    form: Format,
+    lines: Lines,
+    watch: Callable[[int], None] | None = None,
+) -> Iterator[Compared]:
+    """The labelled samples of a file, with what the model says; few are in memory at once.
+
+    Labels in text are taken for the model's label of that spelling.
+    """
+    known = {str(label): label for label in model.classes_.tolist()}
+    numbers = model.classes_.dtype.kind in "iuf"
+    for sample, answer in answered(model, form, lines, labelled=True, watch=watch):
+        labels = [known.get(str(label), label) for label in sample.labels or ()]
+        if numbers:
+            labels = [_as_number(label) for label in labels]
+        given = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
+        weight = np.asarray(given, float) * sample.weight
+        yield as_labels(labels), as_labels(answer.labels), weight
+
+
+def _as_number(label: Any) -> Any:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return label

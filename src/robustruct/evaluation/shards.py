@@ -1,0 +1,152 @@
+"""Prediction and evaluation over shards: each is read, labelled and summed up where it lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial, reduce
+from itertools import islice, repeat
+from typing import Any
+
+import numpy as np
+
+from robustruct.engines.local import Engine, Here
+from robustruct.errors import InvalidInputError
+from robustruct.evaluation.evaluate import Compared, Evaluation, Tally, compared_file, tally
+from robustruct.evaluation.predict_files import CHUNK, answered, write_answers
+from robustruct.formats.corpus import Corpus, chunks
+from robustruct.formats.output import opened_output
+from robustruct.formats.parquet import write_predicted
+from robustruct.formats.recognise import restored
+from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.shards import FileShard, Shard, ShardedData
+from robustruct.formats.text import Lines
+from robustruct.losses import LossLike, as_labels, as_loss
+from robustruct.models.base import StructuredModel
+
+
+def predict_shards(
+    model: StructuredModel,
+    data: ShardedData,
+    folder: str | os.PathLike[str],
+    engine: Engine | None = None,
+) -> list[str]:
+    """Label every shard and write one file for each into a folder, in the shard's own format.
+
+    Files have the names they were read from, and appear when they are complete. Samples in memory
+    become JSON lines with the labels alone. Labels in the data are not looked at.
+
+    Parameters
+    ----------
+    model : AGM, CRF or SSVM
+        Fitted. Columns are read as they were in training if the model knows (``input_``), else in
+        the format of the shards.
+    data : ShardedData
+    folder : str or path-like
+        Made if it is not there; with several machines, one that all of them see.
+    engine : optional
+        Where to work; by default here, one shard after the other.
+
+    Returns
+    -------
+    list of str
+        The files, in the order of the shards.
+    """
+    folder = os.path.abspath(folder)
+    targets = [os.path.join(folder, name) for name in _file_names(data)]
+    for shard, target in zip(data, targets, strict=True):
+        if os.path.realpath(target) == os.path.realpath(shard.name):
+            raise InvalidInputError(f"{folder} holds the data themselves; name another folder.")
+    (engine or Here()).map(partial(_predict, model), list(zip(data, targets, strict=True)))
+    return targets
+
+
+def evaluate_shards(
+    model: StructuredModel,
+    data: ShardedData,
+    engine: Engine | None = None,
+    *,
+    loss: LossLike | None = None,
+) -> Evaluation:
+    """Compare a model's labels with those of the data; only counts travel.
+
+    Parameters
+    ----------
+    model : AGM, CRF or SSVM
+    data : ShardedData
+    engine : optional
+        Where to work; by default here, one shard after the other.
+    loss : optional
+        What mistakes cost; by default the loss that the model was trained for.
+    """
+    tallies = (engine or Here()).map(partial(_tally, model), data)
+    total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))
+    return total.evaluated(as_loss(model.loss if loss is None else loss))
+
+
+def _file_names(data: ShardedData) -> list[str]:
+    """Where the answers of each shard go: files keep their names below the folder of all."""
+    folders = [os.path.dirname(shard.path) for shard in data if isinstance(shard, FileShard)]
+    common = os.path.commonpath(folders) if folders else ""
+    return [
+        os.path.relpath(shard.path, common)
+        if isinstance(shard, FileShard)
+        else f"{shard.name.replace(' ', '-')}.jsonl"
+        for shard in data
+    ]
+
+
+def _format(model: StructuredModel, shard: FileShard) -> Format:
+    state: dict[str, Any] | None = getattr(model, "input_", None)
+    return shard.format if state is None else restored(state)
+
+
+def _predict(model: StructuredModel, item: tuple[Shard, str]) -> None:
+    shard, target = item
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if not isinstance(shard, FileShard):
+        pairs = _answered_samples(model, shard.read())
+        with opened_output(target) as stream:
+            write_answers(pairs, None, stream)
+        return
+    form = _format(model, shard)
+    with Lines(shard.path, shard.encoding) as lines, opened_output(target) as stream:
+        pairs = answered(model, form, lines, labelled=False)
+        if lines.is_parquet:
+            labels = (answer.labels for _, answer in pairs)
+            with open(shard.path, "rb") as source:
+                write_predicted(source, shard.path, stream, labels, model.classes_)
+        else:
+            write_answers(pairs, form, stream, shard.encoding)
+
+
+def _answered_samples(model: StructuredModel, corpus: Corpus) -> Iterator[tuple[Sample, Answer]]:
+    weights = repeat(1.0) if corpus.node_weight is None else iter(corpus.node_weight)
+    for X in chunks(iter(corpus.X), CHUNK):
+        given = list(islice(weights, len(X)))
+        for sample, labels in zip(X, model.predict(X, given), strict=True):
+            yield Sample(0, sample, None), Answer(labels.tolist())
+
+
+def _tally(model: StructuredModel, shard: Shard) -> Tally:
+    if not isinstance(shard, FileShard):
+        return tally(model.classes_, _compared_samples(model, shard.read()))
+    with Lines(shard.path, shard.encoding) as lines:
+        return tally(model.classes_, compared_file(model, _format(model, shard), lines))
+
+
+def _compared_samples(model: StructuredModel, corpus: Corpus) -> Iterator[Compared]:
+    found = (answer.labels for _, answer in _answered_samples(model, corpus))
+    for s, (y, labels) in enumerate(zip(corpus.y, found, strict=True)):
+        truth = as_labels(y)
+        if len(truth) != len(labels):
+            raise InvalidInputError(
+                f"{corpus.name}: y[{s}] has {len(truth)} labels but sample {s} has {len(labels)} "
+                "nodes."
+            )
+        weight = np.ones(len(truth))
+        if corpus.node_weight is not None:
+            weight = np.asarray(corpus.node_weight[s], float)
+        if corpus.sample_weight is not None:
+            weight = weight * corpus.sample_weight[s]
+        yield truth, as_labels(labels), weight

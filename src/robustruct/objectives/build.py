@@ -1,0 +1,312 @@
+"""From samples and labels to the problem that training solves, whole or shard by shard.
+
+What shards have in common is decided once, from their summaries: `summarise` each, merge, and
+`Plan.of` decides. Each shard then becomes a `Problem` where it lies, and
+the shards' objectives add up to that of all samples. Samples in memory are the case of one shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from robustruct.constraints import Constraints
+from robustruct.errors import IncompatibleError, blamed_on_lines
+from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
+from robustruct.formats.corpus import Corpus, as_numbers
+from robustruct.losses import (
+    as_labels,
+    as_loss,
+    check_right_is_cheapest,
+    class_weighted,
+    encode_labels,
+    sorted_labels,
+)
+from robustruct.objectives.adversarial import Problem
+from robustruct.validation import (
+    check_some_weight,
+    class_weights,
+    codes_of,
+    label_arrays,
+    node_weights,
+    sample_weights,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Labels and weights of samples, checked, in the user's order."""
+
+    classes: np.ndarray
+    """(k,) the different labels, sorted."""
+    codes: np.ndarray
+    """(N,) intp, index into ``classes``."""
+    sizes: np.ndarray
+    """(S,) number of nodes."""
+    sample_weight: np.ndarray
+    """(S,)"""
+    node_weight: np.ndarray
+    """(N,)"""
+    as_written: bool
+    """Whether labels are text of a file, whose digits may mean numbers."""
+
+    @classmethod
+    def of(
+        cls,
+        y: Any,
+        sizes: np.ndarray,
+        sample_weight: Any = None,
+        node_weight: Any = None,
+        *,
+        flat: bool = False,
+        as_written: bool = False,
+    ) -> Truth:
+        """Check what users pass for samples with ``sizes`` nodes.
+
+        ``flat`` samples are rows, for which y is one array.
+        """
+        arrays = label_arrays(y, sizes, flat)
+        classes = sorted_labels(arrays)
+        return cls(
+            classes,
+            codes_of(arrays, classes),
+            sizes,
+            sample_weights(sample_weight, len(sizes)),
+            node_weights(node_weight, sizes, flat),
+            as_written,
+        )
+
+    def label_counts(self) -> np.ndarray:
+        """(k,) total weight of the nodes with each label."""
+        weight = np.repeat(self.sample_weight, self.sizes) * self.node_weight
+        return np.bincount(self.codes, weights=weight, minlength=len(self.classes))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSummary:
+    """What of labels and weights has to be known of all shards; summaries can be merged."""
+
+    classes: np.ndarray
+    """(k,) the different labels, sorted."""
+    counts: np.ndarray
+    """(k,) total weight of the nodes with each."""
+    by_type: dict[str | int, np.ndarray]
+    """For each type of node the labels that its nodes have; empty without types."""
+    n_samples: int
+    sample_weight: float
+    """Sums over all samples and over all nodes."""
+    node_weight: float
+    as_written: bool
+    """Whether labels are text of a file, whose digits may mean numbers."""
+
+    @classmethod
+    def of(
+        cls, truth: Truth, types: Sequence[str | int] = (), type_of: np.ndarray | None = None
+    ) -> LabelSummary:
+        """Sum up one shard; node i, in the user's order, is of type ``types[type_of[i]]``."""
+        of_type = {
+            kind: truth.classes[np.unique(truth.codes[type_of == t])]
+            for t, kind in enumerate(types)
+        }
+        return cls(
+            truth.classes,
+            truth.label_counts(),
+            of_type,
+            len(truth.sizes),
+            float(truth.sample_weight.sum()),
+            float(truth.node_weight.sum()),
+            truth.as_written,
+        )
+
+    def merged(self, other: LabelSummary) -> LabelSummary:
+        """The summary of both."""
+        classes = sorted_labels([self.classes, other.classes])
+        kinds = sorted_types([*self.by_type, *other.by_type])
+        counts = np.zeros(len(classes))
+        for one in (self, other):
+            counts[encode_labels(one.classes, classes, "y")] += one.counts
+        return LabelSummary(
+            classes,
+            counts,
+            {
+                kind: sorted_labels(
+                    [one.by_type[kind] for one in (self, other) if kind in one.by_type]
+                )
+                for kind in kinds
+            },
+            self.n_samples + other.n_samples,
+            self.sample_weight + other.sample_weight,
+            self.node_weight + other.node_weight,
+            self.as_written and other.as_written,
+        )
+
+    def with_numbers(self) -> LabelSummary:
+        """The same with labels as numbers, if they are text and all written like numbers.
+
+        One label of one shard can tell that they are not, so this is decided for all together.
+        """
+        if not self.as_written:
+            return self
+        texts = self.classes.tolist()
+        values = as_labels(as_numbers(texts))
+        value_of = dict(zip(texts, values.tolist(), strict=True))
+        order = np.argsort(values, kind="stable")
+        return LabelSummary(
+            values[order],
+            self.counts[order],
+            {
+                kind: sorted_labels([as_labels([value_of[text] for text in labels.tolist()])])
+                for kind, labels in self.by_type.items()
+            },
+            self.n_samples,
+            self.sample_weight,
+            self.node_weight,
+            as_written=False,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """All that has to be known of a shard before any is encoded."""
+
+    features: FeatureSummary
+    labels: LabelSummary | None
+    """None where there are no samples."""
+
+    def merged(self, other: Summary) -> Summary:
+        """The summary of both; shards that do not fit together are an error that names them."""
+        if self.labels is None or other.labels is None:
+            return other if self.labels is None else self
+        return Summary(self.features.merged(other.features), self.labels.merged(other.labels))
+
+
+def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
+    """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
+    if not len(corpus):
+        return Summary(FeatureSummary(), None)
+    with blamed_on_lines(corpus.name, corpus.lines):
+        parts = Parts.of(corpus.X)
+        truth = _truth(corpus, np.diff(parts.nodes.offsets))
+        types = sorted_types(parts.types or ())
+        place = {kind: t for t, kind in enumerate(types)}
+        type_of = np.array([place[kind] for kind in parts.types or ()], np.intp)
+        return Summary(
+            FeatureSummary.of_parts(parts, hashed=hashed, source=corpus.name),
+            LabelSummary.of(truth, types, type_of),
+        )
+
+
+def _truth(corpus: Corpus, sizes: np.ndarray) -> Truth:
+    weights = corpus.sample_weight, corpus.node_weight
+    return Truth.of(corpus.y, sizes, *weights, as_written=corpus.labels_as_written)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is decided once for all samples: it makes a `Problem` of each shard of them."""
+
+    space: FeatureSpace
+    classes: np.ndarray
+    type_labels: dict[str | int, np.ndarray]
+    """For each type of node the labels it may get; empty without types."""
+    rules: Constraints
+    cost: np.ndarray
+    """(k, k) costs [predicted, true], class weights included."""
+    problem_cost: np.ndarray
+    """(k, k) the cost matrix of the training problem."""
+    truth_is_predictor: bool
+    alpha: float
+    weight: float
+    """Sum of all samples' weights; a sample's share in the objective is its part of it."""
+    inference: str
+    n_jobs: int | None
+
+    def learnt(self) -> dict[str, Any]:
+        """The attributes that a model has before it is trained."""
+        found = {
+            "classes_": self.classes,
+            "cost_": self.cost,
+            "_space": self.space,
+            "_rules": self.rules,
+        }
+        return {**found, "type_labels_": self.type_labels} if self.type_labels else found
+
+    def assembled(self, corpus: Corpus) -> Problem | None:
+        """The problem of one shard; None if it has no samples, or none with a weight."""
+        if not len(corpus):
+            return None
+        with blamed_on_lines(corpus.name, corpus.lines):
+            design = self.space.encode(corpus.X)
+            if self.inference == "relaxed" and design.batch.n_chords:
+                raise IncompatibleError(
+                    f"{corpus.name} holds graphs with cycles, and shards are trained with exact "
+                    "games: leave inference='relaxed' out, or fit all samples in memory."
+                )
+            truth = _truth(corpus, np.diff(design.batch.node_offsets))
+            return self.problem(design, truth) if truth.sample_weight.any() else None
+
+    def problem(self, design: Design, truth: Truth, relaxed: bool = False) -> Problem:
+        """The problem of samples that are encoded in ``space``."""
+        names = self.classes
+        if truth.as_written:  # numbers are read only where they are spelt as Python spells them
+            names = as_labels([str(label) for label in names.tolist()])
+        codes = encode_labels(truth.classes, names, "y")[truth.codes]
+        labels = np.ascontiguousarray(design.batch.from_user(codes))
+        self.rules.check_truth(design, labels, self.classes)
+        return Problem(
+            design=design,
+            labels=labels,
+            cost=self.problem_cost,
+            node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
+            share=truth.sample_weight / self.weight,
+            alpha=self.alpha,
+            constraints=self.rules,
+            truth_is_predictor=self.truth_is_predictor,
+            n_jobs=self.n_jobs,
+            relaxed=relaxed,
+        )
+
+
+class Settings(Protocol):
+    """The parameters of a model that decide what is minimised."""
+
+    loss: Any
+    alpha: float | None
+    class_weight: Any
+    forbidden: Any
+    constraints: Any
+    inference: str
+    n_jobs: int | None
+    truth_is_predictor: bool
+
+
+def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Plan:
+    """What a model's parameters make of all samples' features and labels."""
+    labels = labels.with_numbers()
+    check_some_weight(labels.sample_weight, "sample_weight", "sample")
+    check_some_weight(labels.node_weight, "node_weight", "node")
+    classes, total = labels.classes, labels.sample_weight
+    types = {kind: labels.by_type[kind] for kind in space.types}
+    rules = Constraints.build(classes, settings.forbidden, settings.constraints, types)
+    factors = class_weights(settings.class_weight, classes, labels.counts)
+    cost = as_loss(settings.loss).matrix(classes)
+    check_right_is_cheapest(cost, classes)  # a user's own Loss may give any matrix
+    cost = class_weighted(cost, classes, factors)
+    # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
+    game_cost = cost.T if settings.truth_is_predictor else cost
+    return Plan(
+        space=space,
+        classes=classes,
+        type_labels=types,
+        rules=rules,
+        cost=cost,
+        problem_cost=np.ascontiguousarray(game_cost),
+        truth_is_predictor=settings.truth_is_predictor,
+        alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
+        weight=total,
+        inference=settings.inference,
+        n_jobs=settings.n_jobs,
+    )

@@ -1,0 +1,236 @@
+"""Doubly proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM.
+
+The dual is maximised over the adversary's marginals q_s, one sample at a time; kernels/pairwise.py
+says how a sample moves. Two centres follow once a pass, as in the method of multipliers:
+
+* p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
+* z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder
+  than a large one. Then θ = (G(q) + kappa z) / (alpha + kappa), with the moments
+  G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)).
+
+With p0 and z where they are, the duality gap falls into two parts that are known at every moment:
+
+    primal(θ, p) − dual(q)  =  Σ_s share_s gap_s  +  kappa²/(2 alpha) |θ − z|²
+
+kappa is steered to keep the second part a fixed, small share of the first.
+
+Where columns of features are scaled (optimizers/scaling.py) all of this is about θ / s: the penalty
+on a weight is then alpha s², and its centre has what is missing to alpha + kappa.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from robustruct.kernels.proximal import centre_gap, penalty, settle
+from robustruct.optimizers.optimizer import Follow, Progress, Round, Seen, Sites, inside
+
+RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
+FULL_PASS_EVERY = 5
+MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
+
+SCALARS = (
+    "kappa",
+    "n_passes",
+    "last_fall",
+    "least_gap",
+    "eagerness",
+    "next_check",
+    "optimism",
+    "inner",
+)
+
+
+class PairwiseAscent:
+    """Both centres and the weights that the dual blocks of all samples imply."""
+
+    def __init__(self, sites: Sites, *, centre: np.ndarray | None = None) -> None:
+        self.sites, self.outline = sites, sites.outline
+        self.alpha = self.outline.alpha
+        self.scales = sites.tuning.scales
+        self.squares = self.scales.squares
+        self.kappa = sites.tuning.pull
+        self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
+        self.next_check, self.optimism = 0, 1.0
+        self.inner = sites.tuning.inner
+        self.seen = Seen(np.inf, np.inf)
+        self._outer: float | None = None
+        """The centre's part of the gap, once it is known."""
+        self.following = False
+        """Whether θ is being recomputed."""
+        self.centre = np.zeros(self.outline.n_weights)
+        self.theta = np.zeros(self.outline.n_weights)
+        if centre is not None:
+            np.divide(centre, self.scales.of_weights, out=self.centre)
+            self._settle()
+
+    def run_pass(self, seed: int) -> None:
+        """Visit the samples once; those with a small gap may rest, except now and then."""
+        number = self.n_passes + 1
+        orders = Round(number, seed, self.alpha + self.kappa, self.inner)
+        if number % FULL_PASS_EVERY and self.has_seen:
+            mean = self.seen.total_gap / self.outline.n_samples
+            orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
+        before = self.sites.generation
+        self._outer = None
+        self.seen = self.sites.round(self.theta, self.centre, orders)
+        if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
+            self.follow()
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether the samples' gaps are known: not before the first pass over the blocks there."""
+        return self.seen.gap < np.inf
+
+    def gap_parts(self) -> tuple[float, float]:
+        """(of the samples, of the centre): what the last visits say about the duality gap."""
+        if self._outer is None:
+            self._outer = centre_gap(self.theta, self.centre, self.squares, self.alpha, self.kappa)
+        return self.seen.gap, self._outer
+
+    def move_centres(self) -> None:
+        """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
+        kappa = self._steered(*self.gap_parts())
+        self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
+        self.kappa, self._outer = kappa, None
+
+    def _steered(self, samples: float, outer: float) -> float:
+        """The next kappa, given the two parts of the gap.
+
+        A large kappa leaves the predictor and the adversary alone with each other, and these then
+        go round in circles. So when the gap stops falling although visits are many steps, kappa is
+        halved, and from then on steered more gently: in the end it rests, and with kappa at rest
+        the gap closes.
+        """
+        if samples < 0.9 * self.least_gap:
+            self.least_gap, self.last_fall = samples, self.n_passes
+        elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
+            self.least_gap, self.last_fall = samples, self.n_passes
+            if self.inner < MOST_STEPS:
+                self.inner = min(4 * self.inner, MOST_STEPS)
+                return self.kappa
+            self.eagerness /= 2
+            return max(self.kappa / 2, min(self.kappa, self.sites.tuning.pull))
+        wanted = self.sites.tuning.balance * samples
+        if outer > 2 * wanted:
+            return self.kappa / FALL**self.eagerness
+        if outer < wanted / 2:
+            return self.kappa * RISE**self.eagerness
+        return self.kappa
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What has been learnt so far."""
+        return self.scales.unscaled(self.theta)
+
+    def moments(self) -> np.ndarray:
+        """G(q), as tracked by the steps taken."""
+        pull = self.alpha - self.alpha * self.squares + self.kappa
+        return (self.alpha + self.kappa) * self.theta - pull * self.centre
+
+    def follow(self) -> float:
+        """θ from G(q), recomputed, and the centre; return the dual's penalty, |G(q)|² / 2 alpha."""
+        self.following, self._outer = True, None
+        self.sites.moments(self.theta)
+        held_down = self._settle()
+        self.following = False
+        return held_down
+
+    def _settle(self) -> float:
+        """θ holds G(q) and becomes the weights; return the dual's penalty."""
+        return settle(self.theta, self.centre, self.squares, self.alpha, self.kappa)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+        return {
+            "theta": self.theta,
+            "centre": self.centre,
+            "seen": np.array([self.seen.gap, self.seen.total_gap]),
+            **{name: np.array(getattr(self, name)) for name in SCALARS},
+            **{f"sites.{name}": value for name, value in self.sites.state().items()},
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`.
+
+        Where blocks were not kept, they are as at the start: then θ follows them, and the weights
+        learnt are not lost as they become the centre.
+        """
+        for name in SCALARS:
+            setattr(self, name, state[name].item())
+        self.theta[:], self.centre[:] = state["theta"], state["centre"]
+        self._outer = None
+        self.seen = Seen(*state["seen"].tolist())
+        if self.sites.restore(inside("sites", state)):
+            return
+        self.seen = Seen(np.inf, np.inf)
+        self.least_gap, self.last_fall = np.inf, self.n_passes
+        self.centre[:] = self.theta
+        self.follow()
+
+    def plain_bounds(self) -> tuple[float, float]:
+        """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
+
+        The blocks q may then be half grown, and no kernel may look at them. If it was θ that was
+        half recomputed, they are whole.
+        """
+        if self.following:
+            self.follow()
+        regret, gain = self.sites.plain_bounds(self.theta)
+        return regret + penalty(self.theta, self.squares, self.alpha), gain
+
+    def bounds(self) -> tuple[float, float]:
+        """(primal at θ and p0, dual at q), both recomputed from feasible points."""
+        generation = None
+        while generation != self.sites.generation:  # bounds and moments must be of the same blocks
+            generation = self.sites.generation
+            held_down = self.follow()
+            regret, gain = self.sites.bounds(self.theta)
+        return regret + penalty(self.theta, self.squares, self.alpha), gain - held_down
+
+
+def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
+    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+
+    Certificates cost two passes each: the first is made after the first pass that revisits every
+    sample, later ones when the gap seen by the visits says that they should succeed, and else when
+    the number of passes has doubled; one is always made after the last pass, and then none shortly
+    before.
+    """
+    try:
+        progress.resume(ascent)
+        while ascent.n_passes < max_iter and not progress.finished:
+            if ascent.has_seen:
+                ascent.move_centres()
+            _one_pass(ascent, progress, max_iter, seed)
+            last = progress.finished or ascent.n_passes >= max_iter
+            if last or progress.due(ascent.n_passes):
+                progress.keep(ascent)
+        if progress.n_iter < ascent.n_passes and not progress.finished:
+            # Resumed with a lower max_iter: what is there has no certificate yet.
+            progress.report(ascent.n_passes, ascent.weights, *ascent.bounds())
+    except KeyboardInterrupt:
+        if ascent.n_passes and not progress.history:  # keep what whole passes have found
+            progress.report(ascent.n_passes, ascent.weights, *ascent.plain_bounds())
+        raise
+
+
+def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
+    """A pass, and a certificate where one is due."""
+    number = ascent.n_passes + 1
+    ascent.run_pass(seed)
+    estimate = sum(ascent.gap_parts())
+    scale = progress.scale(min(progress.primal, ascent.outline.untrained))
+    progress.passed(number, ascent.optimism * estimate / scale)
+    promising = bool(progress.history) and ascent.optimism * estimate <= progress.tol * scale
+    next_check = ascent.next_check or progress.check_every or FULL_PASS_EVERY
+    # The last pass has a certificate anyway: one shortly before it would be for nothing.
+    due = number == next_check and (progress.check_every or max_iter - number >= number)
+    if promising or due or number == max_iter:
+        ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
+        bounds = ascent.bounds()
+        progress.report(number, ascent.weights, *bounds, may_keep=number == max_iter)
+        ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
+    ascent.n_passes = number

@@ -1,0 +1,272 @@
+"""What a fit reports, how it stops, and who watches it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from robustruct.game.certified import certified
+from robustruct.objectives.adversarial import Outline, Problem
+from robustruct.status import Status
+
+if TYPE_CHECKING:
+    from robustruct.optimizers.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a model's ``history_``: bounds recomputed from feasible points after a pass."""
+
+    n_iter: int
+    time: float
+    """Seconds since the fit began."""
+    primal: float
+    dual: float
+    gap: float
+    """Relative: (best primal - best dual) / best primal so far."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Orders for a pass of visits, or for a part of one."""
+
+    number: int
+    """Of the pass; passes count from 1."""
+    seed: int
+    penalty: float
+    """alpha + kappa."""
+    steps: int
+    """Of a sample in a visit, at most."""
+    rest_below: float = -np.inf
+    """Samples with a smaller gap than this rest."""
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Orders for the centres after a pass: those of the predictors, and z of the weights."""
+
+    alpha: float
+    kappa: float
+    new_kappa: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What visits saw."""
+
+    gap: float
+    """The samples' part of the duality gap."""
+    total_gap: float
+    """Sum of the samples' gaps, not weighted."""
+
+
+class Sites(Protocol):
+    """Where the samples of a fit are."""
+
+    generation: int
+    """Changes whenever blocks were lost and begun anew: what was summed before is then void."""
+
+    @property
+    def outline(self) -> Outline: ...
+
+    @property
+    def tuning(self) -> Tuning: ...
+
+    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+        """Visit every sample that does not rest; θ moves in place."""
+
+    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+        """All centres follow, and θ with them."""
+
+    def moments(self, out: np.ndarray) -> None:
+        """G(q), recomputed, into ``out``."""
+
+    def bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """(regret at θ and p0, gain of q): primal and dual but for the penalties."""
+
+    def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
+        """The same with the adversary at the truth: valid even if a visit was interrupted."""
+
+    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(regret of the CRF at θ, its gradient), without the penalty."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are: see `fingerprint_of`."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What visits have changed; empty where it would have to travel."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`, if possible; whether it was."""
+
+
+class Optimizer(Protocol):
+    """What minimises an objective in passes, and can be kept after each."""
+
+    n_passes: int
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+
+
+def inside(title: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The entries whose names begin with ``title`` and a point, without these."""
+    start = f"{title}."
+    return {name[len(start) :]: value for name, value in state.items() if name.startswith(start)}
+
+
+class Keeper(Protocol):
+    """Who keeps checkpoints of a fit."""
+
+    def restore(self, optimizer: Optimizer) -> None:
+        """Put the optimizer into the state that was kept last, if there is one."""
+
+    def due(self, n_passes: int) -> bool:
+        """Whether it is time to keep the state."""
+
+    def keep(self, optimizer: Optimizer) -> None:
+        """Keep the state after a whole pass."""
+
+
+@dataclass(eq=False)
+class Progress:
+    """Best bounds and weights so far; decides when training may stop.
+
+    The gap is measured against the objective, but never against less than 1 % of what knowing
+    nothing costs: on data that can be separated the objective itself goes to nothing.
+    """
+
+    problem: Problem | Outline
+    tol: float
+    watch: Callable[[Record, np.ndarray], bool] | None = None
+    """Called with every certificate and the weights it is about; True stops training."""
+    tick: Callable[[int, float], None] | None = None
+    """Called after every pass with its number and an estimate of the relative gap."""
+    check_every: int | None = None
+    """Passes between certificates at most; None leaves it to the optimizer."""
+    keeper: Keeper | None = None
+    """Offered the state after every pass."""
+    theta: np.ndarray = field(init=False)
+    primal: float = field(init=False, default=np.inf)
+    dual: float = field(init=False, default=-np.inf)
+    history: list[Record] = field(init=False, default_factory=list)
+    stopped: bool = field(init=False, default=False)
+    interrupted: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        self.theta = np.zeros(self.problem.n_weights)
+
+    @property
+    def n_iter(self) -> int:
+        """Passes up to the last certificate."""
+        return self.history[-1].n_iter if self.history else 0
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap of the best bounds."""
+        if not np.isfinite(self.primal):
+            return np.inf
+        return (self.primal - self.dual) / self.scale(self.primal)
+
+    def scale(self, primal: float) -> float:
+        """What a gap is measured against."""
+        return max(primal, 0.01 * self.problem.untrained, 1e-300)
+
+    def passed(self, n_iter: int, estimate: float) -> None:
+        """Tell whoever watches that a pass is over."""
+        if self.tick is not None:
+            self.tick(n_iter, estimate)
+
+    def resume(self, optimizer: Optimizer) -> None:
+        """Go on from a checkpoint, if there is one."""
+        if self.keeper is not None:
+            self.keeper.restore(optimizer)
+
+    def due(self, n_passes: int) -> bool:
+        """Whether a checkpoint should be made now."""
+        return self.keeper is not None and self.keeper.due(n_passes)
+
+    def keep(self, optimizer: Optimizer) -> None:
+        """Make a checkpoint, if any are wanted."""
+        if self.keeper is not None:
+            self.keeper.keep(optimizer)
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= self.tol
+
+    def status(self, max_iter: int) -> Status:
+        """How training ended, of at most ``max_iter`` passes."""
+        if self.interrupted:
+            return Status.INTERRUPTED
+        if self.stopped:
+            return Status.STOPPED_EARLY
+        if self.converged:
+            return Status.CONVERGED
+        return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
+
+    @property
+    def finished(self) -> bool:
+        """Whether training should stop."""
+        return self.converged or self.stopped
+
+    def report(
+        self, n_iter: int, theta: np.ndarray, primal: float, dual: float, may_keep: bool = False
+    ) -> bool:
+        """Take note of a certificate; True when training should stop.
+
+        θ is copied, unless we ``may_keep`` it because the caller will not change it any more.
+        """
+        lower, upper = self._certified(theta, primal, dual)
+        if primal < self.primal:
+            if may_keep:
+                self.theta = theta
+            else:
+                if np.isinf(self.primal):  # what is there may be an earlier model's
+                    self.theta = np.empty_like(theta)
+                self.theta[:] = theta
+        self.dual, self.primal = lower, upper
+        elapsed = time.perf_counter() - self.started
+        record = Record(n_iter, elapsed, primal, dual, self.gap)
+        self.history.append(record)
+        if self.watch is not None and self.watch(record, theta):
+            self.stopped = True
+        return self.finished
+
+    def _certified(self, theta: np.ndarray, primal: float, dual: float) -> tuple[float, float]:
+        """The best (dual, primal) so far, refused if they cannot both hold; see `certified`."""
+        problem = self.problem
+        outline = problem if isinstance(problem, Outline) else problem.outline
+        rounding = outline.rounding(theta, primal, dual)
+        best = np.maximum(self.dual, dual), np.minimum(self.primal, primal)  # NaN stays NaN
+        lower, upper = certified(*best, rounding, "the objective")
+        return float(lower), float(upper)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was found so far; `restore` takes it back."""
+        return {
+            "theta": self.theta,
+            "primal": np.array(self.primal),
+            "dual": np.array(self.dual),
+            "history": np.array([astuple(record) for record in self.history]).reshape(-1, 5),
+            "stopped": np.array(self.stopped),
+            "seconds": np.array(time.perf_counter() - self.started),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`; the clock goes on as well."""
+        self.theta = state["theta"]
+        self.primal, self.dual = state["primal"].item(), state["dual"].item()
+        self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
+        self.stopped = state["stopped"].item()
+        self.started = time.perf_counter() - state["seconds"].item()

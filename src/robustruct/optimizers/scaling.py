@@ -1,0 +1,139 @@
+"""Columns of features that differ in size by orders of magnitude, brought to one size.
+
+Optimizers look for θ' = θ / s, with one power of two s_f <= 1 for each row f of θ, and see features
+x'_f = s_f x_f: scores, moments times s and bounds are the same, and the penalty on a weight is
+alpha s_f² instead of alpha. The objective does not change, only the metric of its steps. Powers of
+two round nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from robustruct.features import Design, FeatureMatrix, SparseRows
+from robustruct.objectives.adversarial import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """How large the features are, column by column; columns of nodes first, then those of edges."""
+
+    squares: np.ndarray
+    """Sum of squares of each."""
+    entries: np.ndarray
+    """Values that are not zero."""
+    n_nodes: int
+    """Nodes that both are summed over."""
+
+    @classmethod
+    def of(cls, design: Design) -> Columns:
+        """The columns of a design; an edge feature counts as often as edges have it."""
+        slots = np.flatnonzero(design.batch.parent >= 0)
+        rows = design.table_row[design.table_of[slots]]
+        uses = np.bincount(rows, minlength=design.edges.shape[0]).astype(float)
+        parts = [_sums(design.nodes, np.ones(design.batch.n_nodes)), _sums(design.edges, uses)]
+        squares, entries = (np.concatenate(both) for both in zip(*parts, strict=True))
+        return cls(squares, entries, design.batch.n_nodes)
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Columns]) -> Columns:
+        """The columns of shards together."""
+        all_parts = list(parts)
+        return cls(
+            np.sum([part.squares for part in all_parts], axis=0),
+            np.sum([part.entries for part in all_parts], axis=0),
+            sum(part.n_nodes for part in all_parts),
+        )
+
+    def scales(self, least: float) -> np.ndarray:
+        """s of each column; those whose values are below ``least`` count as if they were as large.
+
+        Values are a column's root mean square where it is not zero, so columns of zeros and ones
+        are of one size, however rare the ones.
+        """
+        with np.errstate(over="ignore"):
+            size = np.sqrt(np.minimum(self.squares, 1e300) / np.maximum(self.entries, 1.0))
+        if not size.any():
+            return np.ones(len(size))
+        least = max(least, float(size[size > 0].min()))
+        return np.exp2(-np.round(np.log2(np.maximum(size, least) / least)))
+
+
+def _sums(matrix: FeatureMatrix, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(d,) sums of squares of the columns, and of entries that are not zero; ``times`` each row."""
+    with np.errstate(over="ignore"):
+        if isinstance(matrix, SparseRows):
+            each = np.repeat(times, np.diff(matrix.indptr))
+            width = matrix.shape[1]
+            return (
+                np.bincount(matrix.indices, each * matrix.data**2, width),
+                np.bincount(matrix.indices, each, width),
+            )
+        return times @ matrix**2, times @ (matrix != 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """s, for the columns where it is not 1."""
+
+    index: np.ndarray
+    """Columns of the nodes' features, then of the edges'."""
+    factor: np.ndarray
+    n_columns: tuple[int, int]
+    n_labels: int
+
+    @classmethod
+    def of(cls, scales: np.ndarray, n_columns: tuple[int, int], n_labels: int) -> Scales:
+        """From s of every column."""
+        index = np.flatnonzero(scales != 1.0)
+        return cls(index, scales[index], n_columns, n_labels)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether nothing is scaled."""
+        return len(self.index) == 0
+
+    @cached_property
+    def of_weights(self) -> np.ndarray:
+        """(weights,) s of every weight, or (1,) where that is 1 for all."""
+        if self.trivial:
+            return np.ones(1)
+        d, k = self.n_columns[0], self.n_labels
+        scales = np.ones(sum(self.n_columns))
+        scales[self.index] = self.factor
+        return np.concatenate([np.repeat(scales[:d], k), np.repeat(scales[d:], k * k)])
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """The square of `of_weights`: the penalty on each weight relative to alpha."""
+        return self.of_weights**2
+
+    def unscaled(self, theta: np.ndarray) -> np.ndarray:
+        """The weights behind θ / s; the same array where nothing is scaled."""
+        return theta if self.trivial else theta * self.of_weights
+
+    def scaled(self, problem: Problem) -> Problem:
+        """The same problem, about θ / s."""
+        if self.trivial:
+            return problem
+        d = self.n_columns[0]
+        scales = np.ones(sum(self.n_columns))
+        scales[self.index] = self.factor
+        design = problem.design
+        nodes, edges = _times(design.nodes, scales[:d]), _times(design.edges, scales[d:])
+        return replace(problem, design=replace(design, nodes=nodes, edges=edges))
+
+
+UNSCALED = Scales(np.zeros(0, np.intp), np.zeros(0), (0, 0), 0)
+
+
+def _times(matrix: FeatureMatrix, factor: np.ndarray) -> FeatureMatrix:
+    """The columns of a matrix, each times its factor."""
+    if isinstance(matrix, SparseRows):
+        data = matrix.data * factor[matrix.indices]
+        return SparseRows(matrix.indptr, matrix.indices, data, matrix.shape)
+    return np.ascontiguousarray(matrix * factor)

@@ -1,0 +1,183 @@
+"""Stochastic subgradient descent: the training algorithm of the paper.
+
+A step solves the games of a few samples at the current θ; with their adversaries q, a subgradient
+of the objective is alpha θ + Σ_s share_s (Φ_s(q_s) − Φ_s(y_s)). The method has no gap of its own,
+so one is made: averages over the passes, in which pass n weighs as much as n, give
+
+* weights θ̄, for which all games are solved now and then: the primal bound;
+* marginals q̄, feasible because the feasible ones are a convex set: the dual bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.features import adjoint, labelling_features, scores, sum_over_tables
+from robustruct.game.game import Game, Play
+from robustruct.game.solve import solve_batch
+from robustruct.game.solver import GameSolver
+from robustruct.game.solvers import solver_by_name
+from robustruct.inference import without_impossible
+from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.optimizer import Progress
+from robustruct.scores import Scores
+
+COUNTS = ("n_passes", "n_steps", "next_check")
+AVERAGES = ("theta", "squares", "mean_theta", "r", "moments")
+AT_ONCE = 256  # samples whose games are solved together for a certificate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subgradient:
+    """The paper's optimizer, for ``AGM(optimizer=Subgradient(...))``.
+
+    To repeat the paper in full: ``Subgradient(solver="dual_decomposition", game_tol=1e-2,
+    batch_size=1)``. Whatever the options, the gap reported is certified; it cannot become smaller
+    than what the games are solved to.
+    """
+
+    solver: str | GameSolver = "auto"
+    """Who solves the games, by name or with options of its own, as in `solve_game`."""
+    game_tol: float = 1e-6
+    """Gap to which games are solved, relative to the range of the cost."""
+    rule: Literal["adagrad", "sgd"] = "adagrad"
+    """"adagrad" scales steps by the gradients seen so far, as the paper's experiments do; "sgd"
+    takes steps of 1 / (alpha t)."""
+    step: float = 0.1
+    """AdaGrad only: size of its steps."""
+    batch_size: int = 10
+    """Samples whose games are solved for one step."""
+    name: ClassVar[str] = "subgradient"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.solver, str):
+            solver_by_name(self.solver)
+        if self.rule not in ("adagrad", "sgd"):
+            raise InvalidInputError(f"rule={self.rule!r} is not known; use 'adagrad' or 'sgd'.")
+        if not (0 < self.game_tol < np.inf and 0 < self.step < np.inf):
+            raise InvalidInputError(
+                f"game_tol={self.game_tol!r}, step={self.step!r}; both must be finite and > 0."
+            )
+        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
+            raise InvalidInputError(f"batch_size={self.batch_size!r}; give an integer > 0.")
+
+
+class Descent:
+    """Weights, and the averages that certify them."""
+
+    def __init__(self, problem: Problem, options: Subgradient, start: np.ndarray | None) -> None:
+        self.problem, self.options = problem, options
+        self.theta = np.zeros(problem.n_weights) if start is None else start.copy()
+        self.n_passes, self.n_steps, self.next_check = 0, 0, 1
+        self.squares = np.zeros_like(self.theta)
+        self.mean_theta = self.theta.copy()
+        self.r = problem.truth
+        self.moments = np.zeros_like(self.theta)
+
+    def play(self, part: Scores, nodes: np.ndarray | slice) -> Play:
+        """Both players' strategies for part of the samples."""
+        possible = without_impossible(part, self.problem.n_jobs)
+        game = Game(possible, self.problem.cost, self.problem.node_weight[nodes])
+        options = self.options
+        return solve_batch(game, options.solver, options.game_tol, n_jobs=self.problem.n_jobs)
+
+    def visit(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One step; return (r, Σ_s share_s (Φ_s(y_s) − Φ_s(q_s))) of the samples."""
+        problem = self.problem
+        design, nodes = problem.design.take(samples), problem.design.batch.nodes_of(samples)
+        plain = scores(design, self.theta, problem.n_labels, problem.n_jobs)
+        play = self.play(problem.constraints.apply(plain, design), nodes)
+        share = problem.node_share[nodes]
+        moments = labelling_features(
+            design, problem.labels[nodes], problem.n_labels, problem.share[samples]
+        )
+        sums = sum_over_tables(design, share[design.batch.child, None, None] * play.q)
+        moments -= adjoint(design, share[:, None] * play.r, sums, problem.n_jobs)
+        part = len(samples) / problem.design.batch.n_samples
+        self.descend(problem.alpha * self.theta - moments / part)
+        return play.r, moments
+
+    def descend(self, gradient: np.ndarray) -> None:
+        """θ against the gradient, by the rule's step sizes."""
+        self.n_steps += 1
+        if self.options.rule == "sgd":
+            self.theta -= gradient / (self.problem.alpha * self.n_steps)
+            return
+        self.squares += gradient**2
+        self.theta -= self.options.step * gradient / np.sqrt(np.maximum(self.squares, 1e-300))
+
+    def run_pass(self, seed: int) -> None:
+        """Steps over all samples, then one more term in the averages."""
+        problem, number, batch_size = self.problem, self.n_passes + 1, self.options.batch_size
+        rng = np.random.default_rng([seed, number])
+        order = rng.permutation(problem.design.batch.n_samples)
+        r, moments = np.empty_like(self.r), np.zeros_like(self.moments)
+        theta = np.zeros_like(self.theta)
+        for first in range(0, len(order), batch_size):
+            samples = order[first : first + batch_size]
+            found, part = self.visit(samples)
+            r[problem.design.batch.nodes_of(samples)] = found
+            moments += part
+            theta += len(samples) / len(order) * self.theta
+        weight = 2.0 / (number + 1)
+        for mean, value in ((self.r, r), (self.moments, moments), (self.mean_theta, theta)):
+            mean += weight * (value - mean)
+        self.n_passes = number
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the passes to come depend on; `restore` takes it back."""
+        return {name: np.asarray(getattr(self, name)) for name in COUNTS + AVERAGES}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+        for name in COUNTS:
+            setattr(self, name, state[name].item())
+        for name in AVERAGES:
+            setattr(self, name, state[name])
+
+    def bounds(self) -> tuple[float, float]:
+        """(primal at θ̄, dual at q̄)."""
+        problem, batch = self.problem, self.problem.design.batch
+        found, p = problem.scores(self.mean_theta), np.empty_like(self.r)
+        for first in range(0, batch.n_samples, AT_ONCE):
+            last = min(first + AT_ONCE, batch.n_samples)
+            nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
+            p[nodes] = self.play(found.part(first, last), nodes).p
+        dual = problem.dual(self.moments / problem.alpha, self.r)
+        return problem.primal(self.mean_theta, p), dual
+
+
+def fit_subgradient(
+    problem: Problem,
+    progress: Progress,
+    max_iter: int,
+    seed: int,
+    start: np.ndarray | None = None,
+    options: Subgradient | None = None,
+) -> None:
+    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+
+    A certificate costs about a pass, so there is one after passes 1, 2, 4, 8, ... only.
+    """
+    if problem.truth_is_predictor:
+        raise IncompatibleError(
+            "the subgradient method trains an AGM; for a structured SVM use optimizer='pairwise'."
+        )
+    descent = Descent(problem, options or Subgradient(), start)
+    progress.resume(descent)
+    while descent.n_passes < max_iter and not progress.finished:
+        descent.run_pass(seed)
+        number = descent.n_passes
+        progress.passed(number, progress.gap)
+        if number in (descent.next_check, max_iter):
+            descent.next_check = number + min(number, progress.check_every or number)
+            progress.report(number, descent.mean_theta, *descent.bounds())
+        if progress.finished or number >= max_iter or progress.due(number):
+            progress.keep(descent)
+    if progress.n_iter < descent.n_passes and not progress.finished:  # max_iter was higher before
+        progress.report(descent.n_passes, descent.mean_theta, *descent.bounds())

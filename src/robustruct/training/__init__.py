@@ -1,1 +1,0 @@
-"""The outer problem: objectives, and one file per optimizer."""

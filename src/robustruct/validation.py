@@ -1,0 +1,180 @@
+"""From what users pass to what training needs, with errors that name the sample."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from robustruct.arrays import LARGEST, as_floats, length
+from robustruct.errors import InvalidInputError, shown
+from robustruct.graphs import Batch
+from robustruct.losses import as_labels, encode_labels, exactly_comparable
+
+
+def is_flat(X: Any) -> bool:
+    """True for a 2-D array or sparse matrix, whose rows are samples of one node each."""
+    if sp.issparse(X):
+        return True
+    if not hasattr(X, "__array__"):
+        return False
+    # A 1-D array of numbers is no list of samples either: scikit-learn's message fits it best.
+    n_dimensions = getattr(X, "ndim", 2)
+    return n_dimensions == 2 or (n_dimensions < 2 and X.dtype.kind != "O")
+
+
+def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
+    """One label array per sample, each as long as its sample has nodes (one for all, if flat)."""
+    if y is None:
+        raise InvalidInputError("y is missing; training needs the labels of every node.")
+    n_samples = len(sizes)
+    if flat:
+        rows = as_labels(y)
+        if len(rows) != n_samples:
+            raise InvalidInputError(f"X has {n_samples} rows but y has {len(rows)} labels.")
+        refuse_missing(rows, "")
+        return [rows]
+    if length(y) != n_samples:
+        given = f"is a {type(y).__name__}" if length(y) is None else f"has {length(y)}"
+        raise InvalidInputError(
+            f"X has {n_samples} samples but y {given}; give one label list each."
+        )
+    arrays = []
+    for s, labels in enumerate(y):
+        if isinstance(labels, str) or length(labels) is None:
+            raise InvalidInputError(
+                f"y[{s}] is {shown(labels)}; expected the list of labels of sample {s}, one per "
+                "node."
+            )
+        try:
+            array = as_labels(labels)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"y[{s}]: {error}") from None
+        if len(array) != sizes[s]:
+            raise InvalidInputError(
+                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes."
+            )
+        refuse_missing(array, f"y[{s}]: ")
+        arrays.append(array)
+    return arrays
+
+
+def refuse_missing(labels: np.ndarray, where: str) -> None:
+    """Refuse labels that are None or NaN, with the first place of one."""
+    if labels.dtype.kind != "O":
+        return
+    missing = [i for i, label in enumerate(labels) if label is None or label != label]
+    if missing:
+        raise InvalidInputError(
+            f"{where}the label of node {missing[0]} is missing ({shown(labels[missing[0]])}); "
+            "partly "
+            "labelled samples are not supported yet. Leave the sample out, or cut it at the gap."
+        )
+
+
+def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
+    """(N,) index of every label in ``classes``, in the user's order."""
+    if exactly_comparable(arrays):
+        return encode_labels(np.concatenate(arrays), classes, "y")
+    return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
+
+
+def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
+    """(N,) in the user's order."""
+    if node_weight is None:
+        return np.ones(sizes.sum())
+    if flat:
+        weights = _weights(node_weight, len(sizes), "node_weight", "row of X")
+    else:
+        n_given = length(node_weight)
+        if n_given != len(sizes):
+            given = shown(node_weight) if n_given is None else f"{n_given} items"
+            raise InvalidInputError(
+                f"node_weight: got {given}, but X has {len(sizes)} samples; give one array of "
+                "weights per sample."
+            )
+        weights = np.concatenate(
+            [
+                _weights(weight, size, f"node_weight[{s}]", "node")
+                for s, (weight, size) in enumerate(zip(node_weight, sizes.tolist(), strict=True))
+            ]
+        )
+    return weights
+
+
+def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """(S,) weights."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    return _weights(sample_weight, n_samples, "sample_weight", "sample")
+
+
+def check_some_weight(total: float, field: str, unit: str) -> None:
+    """Refuse weights that are all zero."""
+    if not total > 0:
+        raise InvalidInputError(
+            f"{field} is zero for every {unit}; give some {unit} a positive weight."
+        )
+
+
+def class_weights(
+    class_weight: Any, classes: np.ndarray, count: np.ndarray
+) -> Mapping[Any, float] | None:
+    """``class_weight`` for the labels there are: "balanced" worked out, absent labels left out.
+
+    ``count`` (k,) is the total weight of the nodes with each label.
+    """
+    names = classes.tolist()
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        factor = np.divide(
+            count.sum(), len(names) * count, out=np.ones_like(count), where=count > 0
+        )
+        return dict(zip(names, factor.tolist(), strict=True))
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    absent = [label for label in class_weight if label not in names]
+    if absent:  # in a fold of a cross-validation a rare label may be missing
+        warnings.warn(
+            f"class_weight names {shown(absent)}, which no training label equals; it has no "
+            "effect.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return {label: weight for label, weight in class_weight.items() if label not in absent}
+
+
+def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
+    array = as_floats(weight, field)
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise InvalidInputError(
+            f"{field} has shape {array.shape}; expected ({size},), one per {unit}."
+        )
+    if not ((array >= 0) & (array <= LARGEST)).all():
+        raise InvalidInputError(
+            f"{field} holds a negative, NaN or infinite weight; weights are >= 0 and at most "
+            f"{LARGEST:g}."
+        )
+    return array
+
+
+def in_user_form(values: np.ndarray, batch: Batch, flat: bool) -> Any:
+    """Rows in the order of the batch as the user expects them: a list of arrays, or one array."""
+    rows = batch.to_user(values)
+    return rows if flat else batch.split_nodes(rows)
+
+
+def chunks(batch: Batch, n_numbers: int, limit: int = 2**24) -> Sequence[tuple[int, int]]:
+    """Ranges of samples whose nodes need at most ``limit`` numbers at ``n_numbers`` per node."""
+    per_chunk = max(1, limit // max(n_numbers, 1))
+    ranges, first = [], 0
+    while first < batch.n_samples:
+        goal = batch.node_offsets[first] + per_chunk
+        last = max(first + 1, int(np.searchsorted(batch.node_offsets, goal, side="right")) - 1)
+        ranges.append((first, last))
+        first = last
+    return ranges

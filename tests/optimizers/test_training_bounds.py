@@ -1,0 +1,172 @@
+"""Primal, dual, likelihood and their derivatives, against enumeration and finite differences."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from training_cases import CASES, enumerated
+
+from robustruct import parallel
+from robustruct.errors import InternalError
+from robustruct.optimizers.dual_ascent import PairwiseAscent
+from robustruct.optimizers.lbfgs import penalised
+from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.optimizer import Progress
+
+every_case = pytest.mark.parametrize("name", list(CASES))
+
+
+def drawn(name, seed):
+    """Weights, a predictor per sample and a mixture of labellings per sample."""
+    rng = np.random.default_rng(seed)
+    case, listed = CASES[name], enumerated(name)
+    theta = rng.normal(size=listed.n_weights) * rng.choice([0.01, 0.3, 3.0])
+    sharp = rng.choice([0.1, 1.0])
+    p = [rng.dirichlet(np.full(case.n_labels, sharp), len(labels)) for labels in case.y]
+    mixtures = [rng.dirichlet(np.full(len(y), sharp)) for y in listed.labellings]
+    return theta, p, mixtures
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
+    listed, problem = enumerated(name), CASES[name].problem(hinge=hinge)
+    batch = problem.design.batch
+    for seed in range(10):
+        theta, p, mixtures = drawn(name, seed)
+        flat = problem.truth if hinge else batch.from_user(np.concatenate(p))
+        primal = problem.primal(theta, np.ascontiguousarray(flat))
+        r = [listed.marginals(s, mixture) for s, mixture in enumerate(mixtures)]
+        moments = listed.moments(mixtures)
+        dual = problem.dual(moments / problem.alpha, batch.from_user(np.concatenate(r)))
+        assert primal == pytest.approx(listed.primal(theta, None if hinge else p), rel=1e-11)
+        assert dual == pytest.approx(listed.dual(mixtures, hinge), rel=1e-11)
+        assert dual <= primal
+
+
+@every_case
+def test_likelihood_is_that_of_enumeration(name):
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    for seed in range(3):
+        theta = drawn(name, seed)[0]
+        value, gradient = likelihood(theta)
+        reference, reference_gradient = enumerated(name).likelihood(theta)
+        assert value == pytest.approx(reference, rel=1e-11)
+        np.testing.assert_allclose(gradient, reference_gradient, atol=1e-10)
+
+
+@every_case
+def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    theta = drawn(name, 0)[0]
+    gradient = likelihood(theta)[1]
+    step = 1e-5
+    for j in range(len(theta)):
+        shift = np.zeros_like(theta)
+        shift[j] = step
+        slope = (likelihood(theta + shift)[0] - likelihood(theta - shift)[0]) / (2 * step)
+        assert gradient[j] == pytest.approx(slope, abs=1e-7)
+
+
+@every_case
+def test_any_weights_bound_the_likelihood_from_below(name):
+    best, _ = enumerated(name).likelihood_optimum()
+    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    for seed in range(5):
+        value, gradient = likelihood(drawn(name, seed)[0])
+        assert value - gradient @ gradient / (2 * CASES[name].alpha) <= best + 1e-9
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "forbidden" not in name])
+def test_untrained_is_the_primal_of_zero_weights_and_an_indifferent_predictor(name):
+    case, listed = CASES[name], enumerated(name)
+    zero, k = np.zeros(listed.n_weights), case.n_labels
+    p = [np.full((len(labels), k), 1 / k) for labels in case.y]
+    assert case.problem().untrained == pytest.approx(listed.primal(zero, p))
+    assert case.problem(hinge=True).untrained == pytest.approx(listed.primal(zero, None))
+
+
+def test_progress_keeps_the_best_bounds_and_their_weights():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 0.1)
+    first, second = np.ones(problem.n_weights), np.zeros(problem.n_weights)
+    assert progress.gap == np.inf
+    assert not progress.report(1, first, 1.0, 0.2)
+    assert not progress.report(2, second, 2.0, 0.5)
+    assert (progress.primal, progress.dual, progress.gap) == (1.0, 0.5, 0.5)
+    assert progress.theta is not first
+    np.testing.assert_array_equal(progress.theta, first)
+    assert progress.report(3, second, 0.9, 0.85)
+    assert [record.gap for record in progress.history] == [0.8, 0.5, pytest.approx(0.05 / 0.9)]
+    assert progress.n_iter == 3
+    assert progress.converged
+
+
+@every_case
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_sums_in_stretches_are_those_of_the_whole(name, hinge, n_jobs, monkeypatch):
+    problem = CASES[name].problem(hinge=hinge, n_jobs=n_jobs)
+    theta, p, _ = drawn(name, 5)
+    p = np.ascontiguousarray(problem.design.batch.from_user(np.concatenate(p)))
+    ascent = PairwiseAscent(Site.of(problem))
+    ascent.run_pass(0)
+    blocks, found = ascent.sites.first.blocks, {}
+    for size in (2**18, 7):  # numbers in a stretch: all of the batch, and a node or two
+        monkeypatch.setattr(parallel, "CACHE_FRIENDLY", size)
+        moments = np.empty(problem.n_weights)
+        blocks.moments(moments)
+        found[size] = problem.regret(theta, p), problem.gain(blocks.q.r), moments
+    for whole, pieces in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(pieces, whole, rtol=1e-11, atol=1e-13)
+
+
+def test_a_gap_is_not_measured_against_an_objective_that_vanishes():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 0.1)
+    progress.report(1, np.zeros(problem.n_weights), 1e-9, 0.0)
+    assert progress.gap == pytest.approx(1e-9 / (0.01 * problem.untrained))
+
+
+def test_a_dual_above_the_primal_is_a_defect():
+    problem = CASES["chains"].problem()
+    theta = np.zeros(problem.n_weights)
+    progress = Progress(problem, 0.1)
+    progress.report(1, theta, 1.0, 0.5)
+    progress.report(2, theta, 1.0, 1.0 + 1e-15)  # rounding
+    assert progress.dual <= progress.primal
+    assert progress.gap >= 0.0
+    with pytest.raises(InternalError, match="bounds of the objective contradict each other"):
+        progress.report(3, theta, 1.0, 1.001)
+    for primal, dual in ((1.0, np.nan), (np.nan, 0.0), (-np.inf, 0.0)):
+        with pytest.raises(InternalError):
+            Progress(problem, 0.1).report(1, theta, primal, dual)
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_scores_are_within_what_rounding_is_measured_by(name, hinge):
+    problem = CASES[name].problem(hinge=hinge)
+    theta, _, _ = drawn(name, 2)
+    scores = problem.scores(theta)
+    unary = np.where(np.isfinite(scores.unary), np.abs(scores.unary), 0.0).max(axis=1)
+    tables = np.where(np.isfinite(scores.tables), np.abs(scores.tables), 0.0).max(axis=(1, 2))
+    inner = problem.design.batch.parent >= 0
+    edges = tables[scores.table_of[inner]]
+    child = problem.design.batch.child[inner]
+    total = problem.node_share @ unary + problem.node_share[child] @ edges
+    assert total <= problem.score_size * np.abs(theta).max() * (1 + 1e-12)
+    assert problem.gain(problem.truth) <= problem.cost_size
+    assert problem.untrained <= problem.cost_size * (1 + 1e-12)
+
+
+def test_who_watches_may_stop_training():
+    problem = CASES["chains"].problem()
+    progress = Progress(problem, 1e-9, watch=lambda record, theta: record.n_iter == 2)
+    theta = np.zeros(problem.n_weights)
+    assert not progress.report(1, theta, 2.0, 0.0)
+    assert progress.report(2, theta, 2.0, 0.0)
+    assert progress.stopped
+    assert not progress.converged
