@@ -30,12 +30,11 @@ def as_array(values: Any, field: str) -> np.ndarray:
 
 def as_floats(values: Any, field: str) -> np.ndarray:
     """``values`` as an array of float64; text, dates and complex numbers are none."""
-    array = as_array(values, field)
-    if array.dtype.kind not in "fiubO" and array.size:
-        raise InvalidInputError(
-            f"{field} must hold numbers, but its values are of type {array.dtype}."
-        )
+    refuse_masked(values, field)
     try:
+        array = np.asarray(values)
+        if array.size and array.dtype.kind not in "fiubO":
+            raise TypeError(f"its values are of type {array.dtype}")
         with np.errstate(over="ignore"):  # what a long double holds may be inf here
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -7,7 +7,6 @@ prices a labelling.
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.arrays import as_floats, refuse_masked
+from robustruct.arrays import LARGEST, as_floats, refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
 Labels = Sequence[Any] | np.ndarray
@@ -75,10 +74,10 @@ class _Ordinal(Loss):
             places = _from_the_first(labels)
         with np.errstate(over="ignore", invalid="ignore"):
             costs = np.abs(places[:, None] - places[None, :]) ** self.power
-        if not np.isfinite(costs).all():
+        if not (costs <= LARGEST).all():
             raise InvalidInputError(
                 f"the labels lie too far apart for this loss, from {shown(labels.min())} to "
-                f"{shown(labels.max())}: their distance is no finite number."
+                f"{shown(labels.max())}: a cost is at most {LARGEST:g}."
             )
         return costs
 
@@ -275,7 +274,7 @@ def class_weighted(
                 f"class_weight names {shown(label)}, which is not a label; labels are "
                 f"{_shortened(list(place))}."
             )
-        if not (_family(weight) == "number" and 0 <= weight <= sys.float_info.max):
+        if not (_family(weight) == "number" and 0 <= weight <= LARGEST):
             raise InvalidInputError(
                 f"class_weight[{shown(label)}] = {shown(weight)}; weights are finite numbers, 0 "
                 "or more."

@@ -248,15 +248,17 @@ def _flat_weights(node_weight: Any, n_nodes: np.ndarray) -> np.ndarray:
         return np.ones(int(n_nodes.sum()))
     samples = _checked_samples(node_weight, "node_weight")
     if _is_flat(samples, "node_weight"):
-        arrays = [as_floats(samples, "node_weight")]
+        arrays = [as_floats(samples, "node_weight (one number per node)")]
         sizes = np.ones(arrays[0].size, np.intp)
     else:
-        arrays = [as_floats(w, f"node_weight[{s}]") for s, w in enumerate(samples)]
+        arrays = [
+            as_floats(w, f"node_weight[{s}] (one number per node)") for s, w in enumerate(samples)
+        ]
         sizes = np.array([array.size for array in arrays], dtype=np.intp)
     for array in arrays:
         if array.ndim != 1:
             raise InvalidInputError(
-                f"node_weight holds an array of shape {array.shape}; give one number per node."
+                f"node_weight holds an array of shape {array.shape}; give numbers, one per node."
             )
     _check_same_sizes(n_nodes, sizes, "node_weight")
     weight = np.concatenate(arrays)

@@ -46,6 +46,7 @@ def scheduler_must_answer(client: Client) -> Iterator[None]:
 
 
 def scheduler_lost(client: Client) -> EngineError:
+    """What to raise when the scheduler is gone."""
     address = getattr(client.scheduler, "address", "its address")
     return EngineError(
         f"the connection to the Dask scheduler at {address} is lost; is it running? Connect a new "
