@@ -215,6 +215,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "alpha_scores_": _are_scores,
     "history_": _are_records,
     "n_iter_": _is_count,
+    "status_": lambda value: isinstance(value, Status),
     "objective_": _is_number,  # infinite before the first certificate, as is the gap
     "duality_gap_": _is_number,
     "validation_loss_": _is_number,
