@@ -205,7 +205,9 @@ class Plan:
     cost: np.ndarray
     """(k, k) costs [predicted, true], class weights included."""
     problem_cost: np.ndarray
-    """(k, k) the cost matrix of the training problem."""
+    """(k, k) the cost matrix of the training problem, of which the least is 0."""
+    offset: float
+    """What was taken off every cost for that."""
     truth_is_predictor: bool
     alpha: float
     weight: float
@@ -256,6 +258,7 @@ class Plan:
             truth_is_predictor=self.truth_is_predictor,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
+            offset=self.offset,
         )
 
 
@@ -271,13 +274,15 @@ def planned(model: StructuredModel, space: FeatureSpace, labels: LabelSummary) -
     cost = class_weighted(as_loss(model.loss).matrix(classes), classes, factors)
     cost = rules.separated(cost)
     problem_cost, truth_is_predictor = model._problem_cost(cost)
+    offset = float(problem_cost.min())
     return Plan(
         space=space,
         classes=classes,
         type_labels=types,
         rules=rules,
         cost=cost,
-        problem_cost=np.ascontiguousarray(problem_cost),
+        problem_cost=np.ascontiguousarray(problem_cost - offset),
+        offset=offset,
         truth_is_predictor=truth_is_predictor,
         alpha=float(1.0 / total if model.alpha is None else model.alpha),
         weight=total,

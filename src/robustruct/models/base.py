@@ -252,17 +252,25 @@ class StructuredModel(Prediction, Inspection):
                 self._minimise(sites, progress, start, seed)
         except KeyboardInterrupt:
             progress.interrupted = True
+            if not progress.history:
+                progress.report_start()
         self._interrupted = progress.interrupted
         self.history_, self.n_iter_ = progress.history, progress.n_iter
-        self.coef_, self.objective_ = progress.theta, progress.primal
+        self.coef_, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
-            self.coef_, self.objective_ = stopper.theta, stopper.record.primal
+            self.coef_, primal = stopper.theta, stopper.record.primal - outline.taken_off
             self.validation_loss_ = stopper.loss
-        self.duality_gap_ = (self.objective_ - progress.dual) / progress.scale(self.objective_)
+        self.objective_ = primal + outline.taken_off
+        self.duality_gap_ = progress.gap_at(primal)
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:
-        if progress.interrupted:
+        if progress.interrupted and not progress.n_iter:
+            message = (
+                "training was interrupted after 0 certified passes; the weights it began with are "
+                f"kept (certified relative gap {self.duality_gap_:.2g})."
+            )
+        elif progress.interrupted:
             message = (
                 f"training was interrupted after {progress.n_iter} certified passes; the best "
                 f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
@@ -270,8 +278,7 @@ class StructuredModel(Prediction, Inspection):
         elif not progress.converged and not progress.stopped:
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
-                f"{progress.n_iter} passes, above tol={self.tol:g}. Raise max_iter or tol, or use "
-                "a larger alpha (stronger regularisation converges faster)."
+                f"{progress.n_iter} passes, above tol={self.tol:g}. {progress.advice}"
             )
         else:
             return

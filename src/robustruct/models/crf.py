@@ -89,6 +89,9 @@ class CRF(StructuredModel):
             verbose=verbose,
         )
 
+    def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
+        return np.zeros_like(cost), False  # the likelihood knows no costs; decisions do
+
     def _relaxes(self, batch: Batch, n_labels: int) -> bool:
         return False
 

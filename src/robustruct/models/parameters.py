@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
+LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
+
+
 def check_parameters(model: StructuredModel) -> None:
     """Refuse values that no fit can use; what depends on the data is checked where it is used."""
     name = type(model).__name__
     if model.alpha is not None:
-        _check_positive(
+        _check_alpha(
             name, "alpha", model.alpha, "the strength of the penalty (None: 1 / n_samples)"
         )
     if isinstance(model.alphas, str):
@@ -30,7 +33,7 @@ def check_parameters(model: StructuredModel) -> None:
         if not values:
             raise InvalidInputError(f"{name}: alphas is empty; list the values to choose from.")
         for value in values:
-            _check_positive(name, "alphas", value, "the strengths of penalty to choose from")
+            _check_alpha(name, "alphas", value, "the strengths of penalty to choose from")
     _check_positive(name, "tol", model.tol, "the relative duality gap at which training stops")
     _check_count(name, "max_iter", model.max_iter, "the largest number of passes over the data")
     _check_count(name, "patience", model.patience, "the number of evaluations without improvement")
@@ -72,6 +75,15 @@ def _check_positive(name: str, parameter: str, value: Any, meaning: str) -> None
     if not valid:
         raise InvalidInputError(
             f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be > 0."
+        )
+
+
+def _check_alpha(name: str, parameter: str, value: Any, meaning: str) -> None:
+    _check_positive(name, parameter, value, meaning)
+    if not LEAST_ALPHA <= value <= MOST_ALPHA:
+        raise InvalidInputError(
+            f"{name}: {parameter}={value!r}; {parameter} is {meaning} and must be from "
+            f"{LEAST_ALPHA:g} to {MOST_ALPHA:g}: beyond, bounds are lost to rounding."
         )
 
 

@@ -40,6 +40,10 @@ class Outline:
     n_nodes: int
     untrained: float
     """See `Problem.untrained`."""
+    unavoidable: float
+    """See `Problem.unavoidable`."""
+    taken_off: float
+    """See `Problem.taken_off`."""
 
     @classmethod
     def of_all(cls, parts: Sequence[Outline]) -> Outline:
@@ -50,6 +54,8 @@ class Outline:
             sum(part.n_samples for part in parts),
             sum(part.n_nodes for part in parts),
             sum(part.untrained for part in parts),
+            sum(part.unavoidable for part in parts),
+            sum(part.taken_off for part in parts),
         )
 
 
@@ -95,7 +101,7 @@ class Problem:
     labels: np.ndarray
     """(N,) intp, the truth, in the order of the batch."""
     cost: np.ndarray
-    """(k, k) L[a, b], cost of predicting a when the adversary plays b."""
+    """(k, k) L[a, b], cost of predicting a when the adversary plays b; the least is 0."""
     node_weight: np.ndarray
     """(N,)"""
     share: np.ndarray
@@ -107,6 +113,9 @@ class Problem:
     n_jobs: int | None = 1
     relaxed: bool = False
     """True replaces every game by its relaxation to the local polytope."""
+    offset: float = 0.0
+    """What was taken off every cost: it changes bounds by a constant and nothing else, but would
+    drown them if it stayed."""
 
     @property
     def n_labels(self) -> int:
@@ -120,7 +129,15 @@ class Problem:
     def outline(self) -> Outline:
         """The problem without its samples."""
         batch = self.design.batch
-        return Outline(self.alpha, self.n_weights, batch.n_samples, batch.n_nodes, self.untrained)
+        return Outline(
+            alpha=self.alpha,
+            n_weights=self.n_weights,
+            n_samples=batch.n_samples,
+            n_nodes=batch.n_nodes,
+            untrained=self.untrained,
+            unavoidable=self.unavoidable,
+            taken_off=self.taken_off,
+        )
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""
@@ -143,7 +160,7 @@ class Problem:
             },
             "labels": {"labels": self.labels},
             "weights of samples or nodes": {"share": self.share, "node_weight": self.node_weight},
-            "costs": {"cost": self.cost},
+            "costs": {"cost": self.cost + self.offset},
             "rules about labels": {
                 "pairs": rules.pairs,
                 "starts": rules.starts,
@@ -172,11 +189,27 @@ class Problem:
 
     @cached_property
     def untrained(self) -> float:
-        """What knowing nothing costs: primal at θ = 0, the predictor uniform (or at the truth)."""
+        """What knowing nothing costs: primal at θ = 0, the predictor uniform (or at the truth).
+
+        Without costs, the log loss of the same.
+        """
+        if np.ptp(self.cost) == 0:
+            return float(self.node_share.sum() * np.log(self.n_labels))
         worst = self.cost.max(axis=1)[self.labels]
         if not self.truth_is_predictor:
             worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
         return float((self.node_share * self.node_weight) @ worst)
+
+    @cached_property
+    def unavoidable(self) -> float:
+        """What the best answers cost even if all is known: dual with the adversary at the truth."""
+        least = np.diagonal(self.cost) if self.truth_is_predictor else self.cost.min(axis=0)
+        return float((self.node_share * self.node_weight) @ least[self.labels])
+
+    @property
+    def taken_off(self) -> float:
+        """What is missing in bounds because ``offset`` was taken off the costs."""
+        return self.offset * float(self.node_share @ self.node_weight)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""
