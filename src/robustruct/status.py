@@ -10,8 +10,8 @@ class Status(Enum):
 
     CONVERGED = "The certified gap is within the tolerance."
     MAX_ITER = (
-        "The iterations ran out before the gap closed. Raise max_iter or tol, or use a larger "
-        "alpha in training (stronger regularisation converges faster), solver='auto' for a game."
+        "The iterations ran out before the gap closed. Raise max_iter or tol; for a game, use "
+        "solver='auto'."
     )
     STALLED = (
         "Rounding stopped progress before the gap closed; the bounds are still valid. Raise tol, "

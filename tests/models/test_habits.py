@@ -354,9 +354,29 @@ def test_ctrl_c_before_the_first_certificate(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="interrupted after 0 certified passes"):
         model.fit(X, y)
     np.testing.assert_array_equal(model.coef_, weights)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        fresh = AGM(alpha=0.1).fit(X, y, validation=(X, y))
-    assert len(fresh.predict(X)) == len(X)
+    assert model.duality_gap_ == np.inf  # nothing is known of other weights than 0
+
+
+@pytest.mark.parametrize("Model", MODELS)
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+def test_ctrl_c_at_once_leaves_weights_of_0_and_their_certificate(Model, offset, monkeypatch):
+    X, y = chains(20)
+    k = len(np.unique(np.concatenate(y)))
+    loss = 1.0 - np.eye(k) + offset
+    best = Model(loss, alpha=0.1, tol=1e-3, random_state=0).fit(X, y)
+    monkeypatch.setattr(Model, "_minimise", interrupt_at_once)
+    with pytest.warns(ConvergenceWarning, match="after 0 certified passes; the weights it began"):
+        model = Model(loss, alpha=0.1).fit(X, y, validation=(X, y))
+    assert not model.coef_.any()
+    assert len(model.predict(X)) == len(X)
+    [record] = model.history_
+    assert record.dual <= best.objective_ <= record.primal * (1 + 1e-9)
+    assert model.objective_ == record.primal
+    assert 0 < model.duality_gap_ <= 1 + 1e-9
+
+
+def interrupt_at_once(*arguments):
+    raise KeyboardInterrupt
 
 
 def test_ctrl_c_while_alpha_is_chosen_leaves_the_old_model(monkeypatch):
@@ -377,6 +397,17 @@ rng = np.random.default_rng(0)
 X = [rng.normal(size=(20, 30)) for _ in range(150)]
 y = [rng.integers(6, size=20) for _ in X]
 AGM(alpha=1.0, tol=0.5).fit(X[:5], y[:5])  # compile first
+from robustruct.optimizers.dual_ascent import PairwiseAscent
+def run_pass(self, seed):  # a signal before the first pass is whole
+    os.kill(os.getpid(), signal.SIGINT)
+    whole_pass(self, seed)
+whole_pass, PairwiseAscent.run_pass = PairwiseAscent.run_pass, run_pass
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = AGM(alpha=1e-7, tol=1e-12, max_iter=10**6).fit(X, y)
+print(caught[0].message)
+print(model.n_iter_, model.duality_gap_, np.abs(model.coef_).max())
+PairwiseAscent.run_pass = whole_pass
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -392,7 +423,11 @@ def test_a_real_interrupt():
         [sys.executable, "-c", INTERRUPT], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    message, count = done.stdout.splitlines()
+    first, certificate, message, count = done.stdout.splitlines()
+    assert "interrupted after 0 certified passes; the weights it began with are kept" in first
+    n_iter, gap, largest = map(float, certificate.split())
+    assert n_iter == largest == 0
+    assert 0 < gap <= 1
     assert "interrupted" in message
     assert "best model so far is kept" in message
     assert count == "150"

@@ -39,6 +39,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
+    trains_for_cost = True
+    """Whether costs are part of the objective; if not, of decisions only."""
     truth_is_predictor = False
     """Whether the predictor of the training game is held at the truth: a structured SVM."""
     _last_blocks: Any
@@ -249,18 +251,27 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 self._minimise(sites, progress, start, seed)
         except KeyboardInterrupt:
             progress.interrupted = True
+            if not progress.history:
+                progress.report_start()
         self.status_ = progress.status(self.max_iter)
         self.history_, self.n_iter_ = progress.history, progress.n_iter
-        self.coef_, self.objective_ = progress.theta, progress.primal
+        self.coef_, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
-            self.coef_, self.objective_ = stopper.theta, stopper.record.primal
+            self.coef_, primal = stopper.theta, stopper.record.primal - outline.taken_off
             self.validation_loss_ = stopper.loss
-        self.duality_gap_ = (self.objective_ - progress.dual) / progress.scale(self.objective_)
+        self.objective_ = primal + outline.taken_off
+        self.duality_gap_ = progress.gap_at(primal)
         self._warn(progress)
 
     def _warn(self, progress: Progress) -> None:
         status = self.status_
-        if status is Status.INTERRUPTED:
+        advice = status.remedy
+        if status is Status.INTERRUPTED and not progress.n_iter:
+            message = (
+                "training was interrupted after 0 certified passes; the weights it began with are "
+                f"kept (certified relative gap {self.duality_gap_:.2g})."
+            )
+        elif status is Status.INTERRUPTED:
             message = (
                 f"training was interrupted after {progress.n_iter} certified passes; the best "
                 f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
@@ -270,9 +281,10 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
                 f"{progress.n_iter} passes, above tol={self.tol:g}."
             )
+            advice = progress.advice
         else:
             return
-        text = f"{type(self).__name__}: {message} {status.remedy}"
+        text = f"{type(self).__name__}: {message} {advice}"
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:

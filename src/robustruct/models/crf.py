@@ -35,6 +35,7 @@ class CRF(StructuredModel):
         Marginals are exact; a graph too wide for them is refused.
     """
 
+    trains_for_cost = False  # the likelihood knows no costs; decisions do
     _parameters = with_choices(
         decision=OneOf("bayes", "map"),
         optimizer=NameOrOptions("auto", "lbfgs"),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
+LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
+
+
 class Accepted(Protocol):
     """What a parameter may be."""
 
@@ -39,6 +42,20 @@ class Positive(Accepted):
         if is_number and math.isfinite(value) and value > 0:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
+
+
+@dataclass(frozen=True)
+class Strength(Positive):
+    """A strength of the penalty; beyond the limits bounds are lost to rounding."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        found = super().complaint(name, value)
+        if found is not None or LEAST_ALPHA <= value <= MOST_ALPHA:
+            return found
+        return (
+            f"{name}={shown(value)}; {name} is {self.meaning} and must be from {LEAST_ALPHA:g} to "
+            f"{MOST_ALPHA:g}: beyond, bounds are lost to rounding."
+        )
 
 
 @dataclass(frozen=True)
@@ -142,7 +159,7 @@ FLAG = Passing(_is_flag, "give True or False.")
 PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
-        "alpha": OrNone(Positive("the strength of the penalty (None: 1 / n_samples)")),
+        "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
         "optimizer": NameOrOptions("auto", "pairwise"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
@@ -158,7 +175,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
             )
         ),
         "alphas": OrNone(
-            NameOrEach(OneOf("auto"), Positive("the strengths of penalty to choose from"))
+            NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
         ),
         "cv": WithTheData(),
         "patience": Count("the number of evaluations without improvement"),

@@ -45,6 +45,10 @@ class Outline:
     """See `Problem.cost_size`."""
     score_size: float
     """See `Problem.score_size`."""
+    unavoidable: float
+    """See `Problem.unavoidable`."""
+    taken_off: float
+    """See `Problem.taken_off`."""
 
     def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
         """How far the bounds of a certificate can be off through rounding alone.
@@ -69,6 +73,8 @@ class Outline:
             sum(part.untrained for part in parts),
             sum(part.cost_size for part in parts),
             sum(part.score_size for part in parts),
+            sum(part.unavoidable for part in parts),
+            sum(part.taken_off for part in parts),
         )
 
 
@@ -126,7 +132,7 @@ class Problem:
     labels: np.ndarray
     """(N,) intp, the truth, in the order of the batch."""
     cost: np.ndarray
-    """(k, k) L[a, b], cost of predicting a when the adversary plays b."""
+    """(k, k) L[a, b], cost of predicting a when the adversary plays b; the least is 0."""
     node_weight: np.ndarray
     """(N,)"""
     share: np.ndarray
@@ -138,6 +144,9 @@ class Problem:
     n_jobs: int | None = 1
     relaxed: bool = False
     """True replaces every game by its relaxation to the local polytope."""
+    offset: float = 0.0
+    """What was taken off every cost: it changes bounds by a constant and nothing else, but would
+    drown them if it stayed."""
 
     @property
     def n_labels(self) -> int:
@@ -152,9 +161,16 @@ class Problem:
         """The problem without its samples."""
         batch = self.design.batch
         return Outline(
-            self.alpha, self.n_weights, batch.n_samples, batch.n_nodes, self.untrained,
-            self.cost_size, self.score_size,
-        )  # fmt: skip
+            alpha=self.alpha,
+            n_weights=self.n_weights,
+            n_samples=batch.n_samples,
+            n_nodes=batch.n_nodes,
+            untrained=self.untrained,
+            unavoidable=self.unavoidable,
+            cost_size=self.cost_size,
+            score_size=self.score_size,
+            taken_off=self.taken_off,
+        )
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem under another penalty."""
@@ -177,7 +193,7 @@ class Problem:
             },
             "labels": {"labels": self.labels},
             "weights of samples or nodes": {"share": self.share, "node_weight": self.node_weight},
-            "costs": {"cost": self.cost},
+            "costs": {"cost": self.cost + self.offset},
             "rules about labels": {
                 "pairs": rules.pairs,
                 "starts": rules.starts,
@@ -217,10 +233,19 @@ class Problem:
 
     @cached_property
     def untrained(self) -> float:
-        """What knowing nothing costs: primal at θ = 0, the predictor uniform (or at the truth)."""
-        worst = self.cost.max(axis=1)[self.labels]
-        if not self.truth_is_predictor:
-            worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
+        """What knowing nothing costs: primal at θ = 0, the predictor uniform on the labels
+        it may play (or at the truth).
+
+        Without costs, the log loss of the same.
+        """
+        if np.ptp(self.cost) == 0:
+            return float(self.node_share.sum() * np.log(self.n_labels))
+        if self.truth_is_predictor:
+            worst = self.cost.max(axis=1)[self.labels]
+        else:
+            row_of, masks = self.label_masks
+            allowed = [np.flatnonzero(mask > -np.inf) for mask in masks]
+            worst = np.array([self.cost[np.ix_(a, a)].mean(axis=0).max() for a in allowed])[row_of]
         return float((self.node_share * self.node_weight) @ worst)
 
     @property
@@ -236,6 +261,17 @@ class Problem:
         of_row = absolute_sums(design.edges)
         of_slot = of_row[design.table_row[design.table_of[inner]]]
         return nodes + float(self.node_share[design.batch.child[inner]] @ of_slot)
+
+    @cached_property
+    def unavoidable(self) -> float:
+        """What the best answers cost even if all is known: dual with the adversary at the truth."""
+        least = np.diagonal(self.cost) if self.truth_is_predictor else self.cost.min(axis=0)
+        return float((self.node_share * self.node_weight) @ least[self.labels])
+
+    @property
+    def taken_off(self) -> float:
+        """What is missing in bounds because ``offset`` was taken off the costs."""
+        return self.offset * float(self.node_share @ self.node_weight)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""

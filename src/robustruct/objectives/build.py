@@ -216,7 +216,9 @@ class Plan:
     cost: np.ndarray
     """(k, k) costs [predicted, true], class weights included."""
     problem_cost: np.ndarray
-    """(k, k) the cost matrix of the training problem."""
+    """(k, k) the cost matrix of the training problem, of which the least is 0."""
+    offset: float
+    """What was taken off every cost for that."""
     truth_is_predictor: bool
     alpha: float
     weight: float
@@ -267,6 +269,7 @@ class Plan:
             truth_is_predictor=self.truth_is_predictor,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
+            offset=self.offset,
         )
 
 
@@ -280,6 +283,7 @@ class Settings(Protocol):
     constraints: Any
     inference: str
     n_jobs: int | None
+    trains_for_cost: bool
     truth_is_predictor: bool
 
 
@@ -297,13 +301,17 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     cost = class_weighted(cost, classes, factors)
     # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
     game_cost = cost.T if settings.truth_is_predictor else cost
+    if not settings.trains_for_cost:
+        game_cost = np.zeros_like(cost)
+    offset = float(game_cost.min())
     return Plan(
         space=space,
         classes=classes,
         type_labels=types,
         rules=rules,
         cost=cost,
-        problem_cost=np.ascontiguousarray(game_cost),
+        problem_cost=np.ascontiguousarray(game_cost - offset),
+        offset=offset,
         truth_is_predictor=settings.truth_is_predictor,
         alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
         weight=total,

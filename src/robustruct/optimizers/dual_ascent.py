@@ -26,9 +26,14 @@ import numpy as np
 
 from robustruct.kernels.proximal import centre_gap, penalty, settle
 from robustruct.optimizers.optimizer import Follow, Progress, Round, Seen, Sites, inside
+from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
+WEAK_PENALTY = (
+    "Raise max_iter or tol, or use a larger alpha or smaller features: the penalty is weak for "
+    "features of this size, and a stronger one converges faster."
+)
 MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
 
 SCALARS = (
@@ -211,6 +216,8 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
         if progress.n_iter < ascent.n_passes and not progress.finished:
             # Resumed with a lower max_iter: what is there has no certificate yet.
             progress.report(ascent.n_passes, ascent.weights, *ascent.bounds())
+        if ascent.kappa > PULL * ascent.alpha:
+            progress.advice = WEAK_PENALTY
     except KeyboardInterrupt:
         if ascent.n_passes and not progress.history:  # keep what whole passes have found
             progress.report(ascent.n_passes, ascent.weights, *ascent.plain_bounds())

@@ -209,6 +209,7 @@ def fit_likelihood(
     def done() -> bool:
         return progress.finished or descent.stalled or descent.n_passes >= max_iter
 
+    progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     progress.resume(descent)
     while not done():
         descent.theta, descent.stalled = descend(

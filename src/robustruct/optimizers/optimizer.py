@@ -27,7 +27,7 @@ class Record:
     primal: float
     dual: float
     gap: float
-    """Relative: (best primal - best dual) / best primal so far."""
+    """Of the best bounds so far, relative: see `Progress`."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,12 @@ class Keeper(Protocol):
 class Progress:
     """Best bounds and weights so far; decides when training may stop.
 
-    The gap is measured against the objective, but never against less than 1 % of what knowing
-    nothing costs: on data that can be separated the objective itself goes to nothing.
+    The gap is measured against the objective beyond what the best answers cost even if all is known
+    (mostly nothing), so that it does not change when all costs do by a constant; but never against
+    less than 1 % of what knowing nothing costs: on data that can be separated the objective itself
+    goes to nothing.
+
+    ``primal`` and ``dual`` are bounds without `Problem.taken_off`; records have it.
     """
 
     problem: Problem | Outline
@@ -161,6 +165,8 @@ class Progress:
     history: list[Record] = field(init=False, default_factory=list)
     stopped: bool = field(init=False, default=False)
     interrupted: bool = field(init=False, default=False)
+    advice: str = field(init=False, default="Raise max_iter or tol.")
+    """What to do where the tolerance was missed."""
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -174,13 +180,18 @@ class Progress:
     @property
     def gap(self) -> float:
         """Relative duality gap of the best bounds."""
-        if not np.isfinite(self.primal):
+        return self.gap_at(self.primal)
+
+    def gap_at(self, primal: float) -> float:
+        """The gap of weights with this primal bound."""
+        if not np.isfinite(primal):
             return np.inf
-        return (self.primal - self.dual) / self.scale(self.primal)
+        return (primal - self.dual) / self.scale(primal)
 
     def scale(self, primal: float) -> float:
         """What a gap is measured against."""
-        return max(primal, 0.01 * self.problem.untrained, 1e-300)
+        least = self.problem.unavoidable
+        return max(primal - least, 0.01 * (self.problem.untrained - least), 1e-300)
 
     def passed(self, n_iter: int, estimate: float) -> None:
         """Tell whoever watches that a pass is over."""
@@ -237,7 +248,8 @@ class Progress:
                 self.theta[:] = theta
         self.dual, self.primal = lower, upper
         elapsed = time.perf_counter() - self.started
-        record = Record(n_iter, elapsed, primal, dual, self.gap)
+        taken_off = self.problem.taken_off
+        record = Record(n_iter, elapsed, primal + taken_off, dual + taken_off, self.gap)
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
@@ -251,6 +263,11 @@ class Progress:
         best = np.maximum(self.dual, dual), np.minimum(self.primal, primal)  # NaN stays NaN
         lower, upper = certified(*best, rounding, "the objective")
         return float(lower), float(upper)
+
+    def report_start(self) -> None:
+        """Take note of what is known without a pass: weights of 0, and nothing of others."""
+        if not self.theta.any():
+            self.report(0, self.theta, self.problem.untrained, self.problem.unavoidable)
 
     def state(self) -> dict[str, np.ndarray]:
         """What was found so far; `restore` takes it back."""
