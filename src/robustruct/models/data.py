@@ -62,7 +62,9 @@ def _check_finite(rows: Any) -> None:
     what = "NaN" if np.isnan(values[tuple(first)]) else "infinite (inf)"
     raise InvalidInputError(
         f"X: sample {row}, feature {column} is {what}; features must be finite. Replace missing "
-        "values, for example by 0 and a feature that says 'missing'."
+        "values, for example by 0 and a feature that says 'missing'.",
+        sample=row,
+        field="X",
     )
 
 
@@ -86,29 +88,36 @@ def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
     for s, labels in enumerate(y):
         if isinstance(labels, str) or not hasattr(labels, "__len__"):
             raise InvalidInputError(
-                f"y[{s}] is {labels!r}; expected the list of labels of sample {s}, one per node."
+                f"y[{s}] is {labels!r}; expected the list of labels of sample {s}, one per node.",
+                sample=s,
+                field="y",
             )
         try:
             array = as_labels(labels)
         except InvalidInputError as error:
-            raise InvalidInputError(f"y[{s}]: {error}") from None
+            raise error.at(f"y[{s}]", sample=s, field="y") from None
         if len(array) != sizes[s]:
             raise InvalidInputError(
-                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes."
+                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes.",
+                sample=s,
+                field="y",
             )
-        _no_missing(array, f"y[{s}]: ")
+        _no_missing(array, f"y[{s}]: ", s)
         arrays.append(array)
     return arrays
 
 
-def _no_missing(labels: np.ndarray, where: str) -> None:
+def _no_missing(labels: np.ndarray, where: str, sample: int | None = None) -> None:
     if labels.dtype.kind != "O":
         return
     missing = [i for i, label in enumerate(labels) if label is None or label != label]
     if missing:
         raise InvalidInputError(
             f"{where}the label of node {missing[0]} is missing ({labels[missing[0]]}); partly "
-            "labelled samples are not supported yet. Leave the sample out, or cut it at the gap."
+            "labelled samples are not supported yet. Leave the sample out, or cut it at the gap.",
+            sample=sample,
+            node=missing[0],
+            field="y",
         )
 
 
@@ -117,7 +126,14 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     kinds = {array.dtype.kind for array in arrays}
     if len(kinds) == 1 and "O" not in kinds:
         return encode_labels(np.concatenate(arrays), classes, "y")
-    return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
+    codes = []
+    for s, array in enumerate(arrays):
+        try:
+            codes.append(encode_labels(array, classes, f"y[{s}]"))
+        except InvalidInputError as error:
+            error.sample, error.field = s, "y"
+            raise
+    return np.concatenate(codes)
 
 
 def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
