@@ -156,7 +156,10 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
     where = batch.node_of[node] - batch.node_offsets[sample]
     raise InvalidInputError(
         f"y: sample {sample}, node {where}: {what}, which `forbidden` or `constraints` rules out. "
-        "Correct the labels or drop the rule."
+        "Correct the labels or drop the rule.",
+        sample=sample,
+        node=where,
+        field="y",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import reprlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -45,7 +44,44 @@ class RobustructError(Exception):
 
 
 class InvalidInputError(RobustructError, ValueError):
-    """The data or an argument cannot be used; the message names the sample and the field."""
+    """The data or an argument cannot be used; the message names the sample and the field.
+
+    Attributes
+    ----------
+    sample, node : int or None
+        Which ones, counted from 0; None where it is not about one.
+    field : str or None
+        Which argument, such as "X", "y" or "alpha".
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        sample: int | None = None,
+        node: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.sample = None if sample is None else int(sample)
+        self.node = None if node is None else int(node)
+        self.field = field
+
+    def at(
+        self,
+        place: str,
+        *,
+        sample: int | None = None,
+        node: int | None = None,
+        field: str | None = None,
+    ) -> InvalidInputError:
+        """The same complaint with its place before it, for who knows more about that."""
+        return type(self)(
+            f"{place}: {self}",
+            sample=self.sample if sample is None else sample,
+            node=self.node if node is None else node,
+            field=field or self.field,
+        )
 
 
 class InvalidTypeError(InvalidInputError, TypeError):
@@ -73,30 +109,41 @@ class MissingExtraError(RobustructError, ImportError):
 
 
 class FileFormatError(InvalidInputError):
-    """A file holds something else than it should; the message names the file and the line."""
+    """A file holds something else than it should; the message names the file and the line.
 
-    def __init__(self, name: str, line: int | None, message: str) -> None:
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    line : int or None
+    """
+
+    def __init__(self, name: str, line: int | None, message: str, **fields: Any) -> None:
         place = name if line is None else f"{name}, line {line}"
-        super().__init__(f"{place}: {message}")
-        self._parts = name, line, message
+        super().__init__(f"{place}: {message}", **fields)
+        self.name, self.line = name, line
+        self._message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By itself pickle would call the class with the whole text as its only argument.
-        return type(self), self._parts
+        return type(self), (self.name, self.line, self._message), vars(self)
 
 
 @contextmanager
-def blamed_on_lines(name: str, lines: Sequence[int]) -> Iterator[None]:
-    """What is refused inside is the fault of a file, and of the sample that the message names.
+def blamed_on_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
+    """What is refused inside is the fault of a file, and of the sample that the error names.
 
-    ``lines`` are the first lines of the samples.
+    ``lines`` are the first lines of the samples, which are those of the field "validation" or the
+    others.
     """
     try:
         yield
     except FileFormatError:
         raise
     except InvalidInputError as error:
-        found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
-        sample = len(lines) if found is None else int(found[1] or found[2])
-        line = lines[sample] if sample < len(lines) else None
-        raise FileFormatError(name, line, str(error)) from error
+        if (error.field == "validation") != validation:
+            raise
+        sample = error.sample
+        line = lines[sample] if sample is not None and sample < len(lines) else None
+        fields = {"sample": sample, "node": error.node, "field": error.field}
+        raise FileFormatError(name, line, str(error), **fields) from error

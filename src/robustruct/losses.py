@@ -327,8 +327,8 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.nda
         i = int(np.argmax(unknown))
         raise InvalidInputError(
             f"{field} holds the label {shown(labels[i : i + 1].tolist()[0])} (node {i}), which is "
-            "not "
-            f"among the known labels {_shortened(classes.tolist())}."
+            f"not among the known labels {_shortened(classes.tolist())}.",
+            field=field,
         )
     return codes.astype(np.intp, copy=False)
 
@@ -407,7 +407,8 @@ def _check_comparable(labels: np.ndarray) -> None:
         i = int(wrong.argmax())
         raise InvalidInputError(
             f"node {i} has the label {shown(labels[i : i + 1].tolist()[0])}; a label is a finite "
-            "number, a string or another hashable value."
+            "number, a string or another hashable value.",
+            node=i,
         )
 
 

@@ -80,7 +80,9 @@ def mean_loss(
         s = int(np.argmin(sample_weight))
         raise InvalidInputError(
             f"the node weights of sample {s} sum to zero, so it has no mean; leave the sample out, "
-            "or use average='node'."
+            "or use average='node'.",
+            sample=s,
+            field="node_weight",
         )
     sample_cost = np.bincount(sample_of, weights=cost, minlength=len(n_nodes))
     return float((sample_cost / sample_weight).mean())
@@ -291,7 +293,9 @@ def _is_flat(samples: Any, field: str) -> bool:
         s = scalar.index(not scalar[0])
         raise InvalidInputError(
             f"{field} mixes labels and arrays of labels (sample {s} differs from sample 0); give "
-            "an array for each sample, or one flat array."
+            "an array for each sample, or one flat array.",
+            sample=s,
+            field=field,
         )
     return scalar[0]
 
@@ -302,5 +306,7 @@ def _check_same_sizes(n_nodes: np.ndarray, other: np.ndarray, field: str) -> Non
     if (n_nodes != other).any():
         s = int(np.argmax(n_nodes != other))
         raise InvalidInputError(
-            f"sample {s}: y_true labels {n_nodes[s]} nodes but {field} has {other[s]} entries."
+            f"sample {s}: y_true labels {n_nodes[s]} nodes but {field} has {other[s]} entries.",
+            sample=s,
+            field=field,
         )

@@ -47,22 +47,26 @@ def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
         if isinstance(labels, str) or length(labels) is None:
             raise InvalidInputError(
                 f"y[{s}] is {shown(labels)}; expected the list of labels of sample {s}, one per "
-                "node."
+                "node.",
+                sample=s,
+                field="y",
             )
         try:
             array = as_labels(labels)
         except InvalidInputError as error:
-            raise InvalidInputError(f"y[{s}]: {error}") from None
+            raise error.at(f"y[{s}]", sample=s, field="y") from None
         if len(array) != sizes[s]:
             raise InvalidInputError(
-                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes."
+                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes.",
+                sample=s,
+                field="y",
             )
-        refuse_missing(array, f"y[{s}]: ")
+        refuse_missing(array, f"y[{s}]: ", s)
         arrays.append(array)
     return arrays
 
 
-def refuse_missing(labels: np.ndarray, where: str) -> None:
+def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) -> None:
     """Refuse labels that are None or NaN, with the first place of one."""
     if labels.dtype.kind != "O":
         return
@@ -70,8 +74,11 @@ def refuse_missing(labels: np.ndarray, where: str) -> None:
     if missing:
         raise InvalidInputError(
             f"{where}the label of node {missing[0]} is missing ({shown(labels[missing[0]])}); "
-            "partly "
-            "labelled samples are not supported yet. Leave the sample out, or cut it at the gap."
+            "partly labelled samples are not supported yet. Leave the sample out, or cut it at "
+            "the gap.",
+            sample=sample,
+            node=missing[0],
+            field="y",
         )
 
 
@@ -79,7 +86,14 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     """(N,) index of every label in ``classes``, in the user's order."""
     if exactly_comparable(arrays):
         return encode_labels(np.concatenate(arrays), classes, "y")
-    return np.concatenate([encode_labels(a, classes, f"y[{s}]") for s, a in enumerate(arrays)])
+    codes = []
+    for s, array in enumerate(arrays):
+        try:
+            codes.append(encode_labels(array, classes, f"y[{s}]"))
+        except InvalidInputError as error:
+            error.sample, error.field = s, "y"
+            raise
+    return np.concatenate(codes)
 
 
 def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:

@@ -166,3 +166,13 @@ def test_dev_data_stop_training() -> None:
     data = write("data", "a X\nb Y\n\nb Y\na X\n" * 5)
     result = train(data, "m", dev=write("dev", "a X\nb Y\nb Q\n"), costs=["X>Y=2"], alphas=[1e-3])
     assert result["dev_loss"] == pytest.approx(1 / 3)
+
+
+def test_a_fault_of_the_dev_file_is_not_blamed_on_the_training_file(tmp_path, here):
+    good = [{"nodes": [[1, 2], [0, 1]], "labels": ["X", "Y"]}] * 3
+    bad = [good[0], {"nodes": [[1, 2, 3]], "labels": ["X"]}]
+    for name, samples in (("train.jsonl", good), ("dev.jsonl", bad)):
+        (tmp_path / name).write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    code, _, err = here("train", "train.jsonl", "--dev", "dev.jsonl", "-o", "m", "-q")
+    assert code == 3
+    assert "dev.jsonl, line 2: validation: sample 1: node features have 3 columns" in err

@@ -1,5 +1,7 @@
 """Bad input gets a message that names the sample and the field, and an error of our own type."""
 
+import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +11,29 @@ from model_cases import MODELS, chains, same, sentences
 from sklearn.exceptions import NotFittedError
 
 from robustruct import AGM, CRF, SSVM, Graph
-from robustruct.errors import IncompatibleError, InvalidInputError, RobustructError
+from robustruct.errors import (
+    FileFormatError,
+    IncompatibleError,
+    InvalidInputError,
+    RobustructError,
+    blamed_on_lines,
+)
 from robustruct.losses import CostMatrix
 from robustruct.models.parameters import PARAMETERS
 
 X3 = [np.ones((2, 3)), np.ones((3, 3))]
 Y3 = [["a", "b"], ["b", "a", "b"]]
 ROWS = np.arange(12.0).reshape(6, 2)
+
+
+def fields_agree(error):
+    """Whether the fields say what the message says to people."""
+    found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
+    if not isinstance(error, InvalidInputError) or found is None:
+        return True
+    node = re.search(r"sample \d+, node (\d+)|label of node (\d+)|node (\d+) has the", str(error))
+    nodes = None if node is None else int(next(filter(None, node.groups())))
+    return (error.sample, error.node) == (int(found[1] or found[2]), nodes)
 
 
 def with_value(value):
@@ -69,8 +87,9 @@ def with_value(value):
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
 def test_parameters(Model, parameters, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
         Model(**parameters).fit(X3, Y3)
+    assert fields_agree(caught.value)
 
 
 @pytest.mark.parametrize("Model", MODELS)
@@ -124,8 +143,9 @@ def test_what_is_no_positive_number(value):
     ],
 )  # fmt: skip
 def test_samples_and_labels(X, y, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
         AGM().fit(X, y)
+    assert fields_agree(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +166,9 @@ def test_samples_and_labels(X, y, message):
     ],
 )
 def test_plain_rows(X, y, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
         CRF().fit(X, y)
+    assert fields_agree(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +216,9 @@ def test_weights_of_zero(weights, message):
     ],
 )
 def test_validation_data(validation, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
         AGM().fit(X3, Y3, validation=validation)
+    assert fields_agree(caught.value)
 
 
 @pytest.mark.parametrize("Model", MODELS)
@@ -228,8 +250,9 @@ def test_before_fit(Model):
 )
 def test_samples_to_predict(name, X, message):
     model = CRF(alpha=1.0).fit(X3, Y3)
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
         getattr(model, name)(X)
+    assert fields_agree(caught.value)
 
 
 def test_a_graph_too_wide_for_exact_inference_is_named():
@@ -278,3 +301,55 @@ def test_a_failed_fit_leaves_the_old_model(Model):
     with pytest.raises(RobustructError):
         model.fit(X3, Y3[:1])
     assert same(model.predict(X), before)
+
+
+def test_errors_say_in_fields_what_they_are_about():
+    with pytest.raises(InvalidInputError) as caught:
+        CRF().fit(X3, [["a", "b"], ["b", None, "b"]])
+    error = caught.value
+    assert (error.field, error.sample, error.node) == ("y", 1, 1)
+    with pytest.raises(InvalidInputError) as caught:
+        CRF().fit(with_value(np.nan), Y3)
+    assert (caught.value.field, caught.value.sample, caught.value.node) == ("X", 1, 2)
+    with pytest.raises(InvalidInputError) as caught:
+        CRF(tol=0).fit(X3, Y3)
+    assert (caught.value.field, caught.value.sample, caught.value.node) == ("tol", None, None)
+    with pytest.raises(InvalidInputError) as caught:
+        CRF().fit(X3, Y3, validation=([np.ones((2, 2))], [["a", "b"]]))
+    assert (caught.value.field, caught.value.sample) == ("validation", 0)
+
+
+def test_errors_keep_their_fields_on_the_way_to_another_process():
+    plain = InvalidInputError("no", sample=np.int64(3), node=1, field="y")
+    in_file = FileFormatError("a.txt", 7, "no", sample=3, field="y")
+    for error in (plain, in_file, in_file.at("elsewhere")):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)
+    assert (in_file.name, in_file.line) == ("a.txt", 7)
+
+
+def test_a_place_is_written_once_and_the_innermost_fields_stay():
+    error = InvalidInputError("it is a set", sample=2, node=4, field="X").at("validation")
+    assert str(error) == "validation: it is a set"
+    assert (error.sample, error.node, error.field) == (2, 4, "X")
+
+
+def test_the_line_of_a_file_comes_from_the_sample_not_from_the_words():
+    lines = [1, 5, 9]
+    with pytest.raises(FileFormatError) as caught, blamed_on_lines("data", lines):
+        raise InvalidInputError("the label 'sample 2' of y[0] is odd", sample=1)
+    assert str(caught.value) == "data, line 5: the label 'sample 2' of y[0] is odd"
+    assert caught.value.sample == 1
+    with (
+        pytest.raises(FileFormatError, match=r"^data: it is about sample 2 of another"),
+        blamed_on_lines("data", lines),
+    ):
+        raise InvalidInputError("it is about sample 2 of another thing")
+    with (
+        pytest.raises(FileFormatError, match=r"^dev, line 9: no"),
+        blamed_on_lines("dev", lines, validation=True),
+        blamed_on_lines("data", [1]),
+    ):
+        raise InvalidInputError("no", sample=2, field="validation")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from robustruct.optimizers.scaling import Columns, Scales
-from robustruct.optimizers.tuning import Density
 from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.optimizers.scaling import Columns, Scales
+from robustruct.optimizers.tuning import Density
 
 
 def chains(n=60, length=12, d=20, k=5, seed=0):

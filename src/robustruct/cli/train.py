@@ -51,6 +51,7 @@ from robustruct.status import Status
 
 if TYPE_CHECKING:
     from robustruct.cli.loss import ChosenLoss
+    from robustruct.formats.corpus import Corpus
     from robustruct.formats.sample import Format
     from robustruct.models.base import StructuredModel
 
@@ -353,10 +354,15 @@ def _fit_file(
     corpus = layout.read(data, bool(estimator.verbose))
     held_out = _read_dev(estimator, dev, layout, corpus.format)
     read = time.perf_counter()
-    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out[1]))
+    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
     estimator.set_params(loss=chosen.of(labels))
-    with blamed_on_lines(data, corpus.lines):
-        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=held_out)
+    validation = None if held_out is None else (held_out.X, held_out.y)
+    dev_lines = () if held_out is None else held_out.lines
+    with (
+        blamed_on_lines(dev or "", dev_lines, validation=True),
+        blamed_on_lines(data, corpus.lines),
+    ):
+        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
     estimator.input_ = stored(corpus.format)
     return read
 
@@ -370,17 +376,16 @@ def _fit_shards(
     assert shards.format is not None
     held_out = _read_dev(estimator, dev, layout, shards.format)
     estimator.set_params(loss=chosen)
-    estimator.fit(shards, validation=held_out)
+    validation = None if held_out is None else (held_out.X, held_out.y)
+    with blamed_on_lines(dev or "", () if held_out is None else held_out.lines, validation=True):
+        estimator.fit(shards, validation=validation)
     estimator.set_params(loss=chosen.of(estimator.classes_))
 
 
 def _read_dev(
     estimator: StructuredModel, dev: str | None, layout: Layout, form: Format
-) -> tuple[list[Any], list[Any]] | None:
-    if dev is None:
-        return None
-    held_out = layout.read_alike(dev, form, bool(estimator.verbose))
-    return held_out.X, held_out.y
+) -> Corpus | None:
+    return None if dev is None else layout.read_alike(dev, form, bool(estimator.verbose))
 
 
 def _summary(result: dict[str, Any]) -> str:

@@ -142,7 +142,9 @@ def _compared_samples(model: StructuredModel, corpus: Corpus) -> Iterator[Compar
         if len(truth) != len(labels):
             raise InvalidInputError(
                 f"{corpus.name}: y[{s}] has {len(truth)} labels but sample {s} has {len(labels)} "
-                "nodes."
+                "nodes.",
+                sample=s,
+                field="y",
             )
         weight = np.ones(len(truth))
         if corpus.node_weight is not None:

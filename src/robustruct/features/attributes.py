@@ -9,7 +9,7 @@ string is one attribute (python-crfsuite takes each of its letters for one).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from numbers import Real
 from operator import getitem
@@ -63,12 +63,10 @@ class HashedVocabulary:
 Vocabulary = GrowingVocabulary | FixedVocabulary | HashedVocabulary
 
 
-def attribute_entries(
-    blocks: list[Any], vocabulary: Vocabulary, where: Callable[[int, int], str]
-) -> Entries:
+def attribute_entries(blocks: list[Any], vocabulary: Vocabulary, kind: str) -> Entries:
     """Columns and values of all items of all blocks, in order.
 
-    ``where(block, item)`` names an item in a message.
+    ``kind`` is what messages call an item: "node" or "edge".
     """
     if all(type(block) is CodedAttributes for block in blocks):
         return _entries_of_codes(blocks, vocabulary)
@@ -81,7 +79,7 @@ def attribute_entries(
             return _entries_of_strings(items, vocabulary)
     except (TypeError, OverflowError):
         pass  # something else than strings and numbers inside: take the road that knows them all
-    return _entries_of_anything(blocks, vocabulary, where)
+    return _entries_of_anything(blocks, vocabulary, kind)
 
 
 def _entries_of_codes(blocks: list[CodedAttributes], vocabulary: Vocabulary) -> Entries:
@@ -168,9 +166,7 @@ class _Values(dict[Any, int]):
         return position
 
 
-def _entries_of_anything(
-    blocks: list[Any], vocabulary: Vocabulary, where: Callable[[int, int], str]
-) -> Entries:
+def _entries_of_anything(blocks: list[Any], vocabulary: Vocabulary, kind: str) -> Entries:
     lengths, columns, values = [], array("i"), array("d")
     for b, block in enumerate(blocks):
         for i, item in enumerate(block):
@@ -180,10 +176,15 @@ def _entries_of_anything(
                     columns.append(vocabulary[name])
                     values.append(value)
             except InvalidInputError as error:
-                raise InvalidInputError(f"{where(b, i)}: {error}") from None
+                place, node = f"sample {b}, {kind} {i}", i if kind == "node" else None
+                raise error.at(place, sample=b, node=node, field="X") from None
             except RecursionError:
                 raise InvalidInputError(
-                    f"{where(b, i)}: dicts or lists are nested too deeply; name attributes flatly."
+                    f"sample {b}, {kind} {i}: dicts or lists are nested too deeply; name "
+                    "attributes flatly.",
+                    sample=b,
+                    node=i if kind == "node" else None,
+                    field="X",
                 ) from None
             lengths.append(len(columns) - before)
     return (

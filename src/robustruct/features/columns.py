@@ -145,10 +145,21 @@ class Blocks:
             return "the rows of X"
         return f"sample {part}: {self.item} features"
 
-    def row_name(self, row: int) -> str:
-        """What an error calls this row."""
+    def refusal(self, part: int, complaint: str) -> InvalidInputError:
+        """The error to raise about this part."""
+        sample = part if len(self.parts) == len(self.offsets) - 1 else None
+        return InvalidInputError(f"{self.name(part)} {complaint}", sample=sample, field="X")
+
+    def refusal_of_row(self, row: int, complaint: str) -> InvalidInputError:
+        """The error to raise about this row."""
         sample = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return f"sample {sample}, {self.item} {row - self.offsets[sample]}"
+        number = row - int(self.offsets[sample])
+        return InvalidInputError(
+            f"sample {sample}, {self.item} {number}: {complaint}",
+            sample=sample,
+            node=number if self.item == "node" else None,
+            field="X",
+        )
 
     def filled(self) -> list[tuple[int, Any]]:
         """The parts that describe at least one item, with their numbers."""
@@ -183,7 +194,7 @@ def numeric_width(blocks: Blocks) -> int:
 
 def _first_width(blocks: Blocks) -> int:
     number, first = blocks.filled()[0]
-    return int(_checked_block(first, blocks.name(number)).shape[1])
+    return int(_checked_block(blocks, number, first).shape[1])
 
 
 def encode_rows(
@@ -194,9 +205,10 @@ def encode_rows(
     if isinstance(columns, NumericColumns) == (kind == ATTRIBUTES):
         wanted = "numeric columns" if isinstance(columns, NumericColumns) else ATTRIBUTES
         number = blocks.filled()[0][0]
-        raise InvalidInputError(
-            f"{blocks.name(number)} are {kind}, but the model was trained on {wanted}; use the "
-            "same kind of features as in training."
+        raise blocks.refusal(
+            number,
+            f"are {kind}, but the model was trained on {wanted}; use the same kind of features as "
+            "in training.",
         )
     if not isinstance(columns, NumericColumns):
         entries = _attribute_entries(blocks, columns.vocabulary)
@@ -212,18 +224,19 @@ def common_kind(blocks: Blocks) -> str:
     filled = blocks.filled()
     if not filled:
         return DENSE
-    kind = _kind(filled[0][1], blocks.name(filled[0][0]))
+    kind = _kind(blocks, *filled[0])
     for number, part in filled[1:]:
-        other = _kind(part, blocks.name(number))
+        other = _kind(blocks, number, part)
         if other != kind:
-            raise InvalidInputError(
-                f"{blocks.name(number)} are {other}, but those of sample {filled[0][0]} are "
-                f"{kind}; use one kind for the whole data set."
+            raise blocks.refusal(
+                number,
+                f"are {other}, but those of sample {filled[0][0]} are {kind}; use one kind for the "
+                "whole data set.",
             )
     return kind
 
 
-def _kind(part: Any, name: str) -> str:
+def _kind(blocks: Blocks, number: int, part: Any) -> str:
     if sp.issparse(part):
         return SPARSE
     if hasattr(part, "__array__"):
@@ -231,9 +244,10 @@ def _kind(part: Any, name: str) -> str:
     if isinstance(part, CodedAttributes):
         return ATTRIBUTES
     if not isinstance(part, list | tuple):
-        raise InvalidInputError(
-            f"{name} are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or "
-            "a list with one dict or list of strings each."
+        raise blocks.refusal(
+            number,
+            f"are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or a list "
+            "with one dict or list of strings each.",
         )
     for item in part:
         if isinstance(item, Mapping | str | bytes | set | frozenset):
@@ -246,36 +260,40 @@ def _kind(part: Any, name: str) -> str:
 
 
 def _attribute_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
-    item = blocks.item
-    return attribute_entries(
-        blocks.parts, vocabulary, lambda sample, i: f"sample {sample}, {item} {i}"
-    )
+    return attribute_entries(blocks.parts, vocabulary, blocks.item)
 
 
-def _checked_block(part: Any, name: str) -> Any:
+def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
     """A dense or sparse block with two dimensions and real numbers."""
-    block: Any = part if sp.issparse(part) else as_array(part, name)
+    name = blocks.name(number)
+    try:
+        block: Any = as_csr(part, name) if sp.issparse(part) else as_array(part, name)
+    except InvalidInputError as error:
+        error.sample, error.field = blocks.refusal(number, "").sample, "X"
+        raise
     if block.ndim != 2:
-        raise InvalidInputError(
-            f"{name} have shape {block.shape}; expected two dimensions, one row of numbers each. "
-            "A sample with edges is a Graph(node_features, edges)."
+        raise blocks.refusal(
+            number,
+            f"have shape {block.shape}; expected two dimensions, one row of numbers each. A sample "
+            "with edges is a Graph(node_features, edges).",
         )
     if block.dtype.kind not in "fiub":
-        raise InvalidInputError(
-            f"{name} hold values of type {block.dtype}; expected real numbers. Give text as dicts "
-            "or lists of strings."
+        raise blocks.refusal(
+            number,
+            f"hold values of type {block.dtype}; expected real numbers. Give text as dicts or "
+            "lists of strings.",
         )
-    return as_csr(part, name) if sp.issparse(part) else block
+    return block
 
 
 def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
     checked = []
     for number, part in blocks.filled():
-        block = _checked_block(part, blocks.name(number))
+        block = _checked_block(blocks, number, part)
         if block.shape[1] != width:
-            raise InvalidInputError(
-                f"{blocks.name(number)} have {block.shape[1]} columns; expected {width} as in the "
-                "first training sample."
+            raise blocks.refusal(
+                number,
+                f"have {block.shape[1]} columns; expected {width} as in the first training sample.",
             )
         checked.append(block)
     return checked
@@ -328,11 +346,13 @@ def _usable(values: np.ndarray) -> bool:
 
 def _refuse_value(blocks: Blocks, row: int, feature: str, value: float) -> None:
     if np.isfinite(value):
-        raise InvalidInputError(
-            f"{blocks.row_name(row)}: {feature} is {value:g}; the largest size of a feature is "
-            f"{LARGEST:g}. Scale the features."
+        raise blocks.refusal_of_row(
+            row,
+            f"{feature} is {value:g}; the largest size of a feature is {LARGEST:g}. Scale the "
+            "features.",
         )
-    raise InvalidInputError(
-        f"{blocks.row_name(row)}: {feature} is {value}; features must be finite. Replace missing "
-        "values, for example by 0 and a feature that says 'missing'."
+    raise blocks.refusal_of_row(
+        row,
+        f"{feature} is {value}; features must be finite. Replace missing values, for example by 0 "
+        "and a feature that says 'missing'.",
     )

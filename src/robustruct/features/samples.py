@@ -89,15 +89,20 @@ def _checked_chain(sample: Any, s: int) -> Any:
     ):
         raise InvalidInputError(
             f"sample {s} is a {type(sample).__name__}; expected a 2-D array, a scipy sparse "
-            "matrix, a list with one dict or list of strings per node, or a Graph."
+            "matrix, a list with one dict or list of strings per node, or a Graph.",
+            sample=s,
+            field="X",
         )
     if getattr(sample, "ndim", 2) != 2:
         raise InvalidInputError(
             f"sample {s} has shape {sample.shape}; expected two dimensions, one row per node. "
-            "For samples of one node pass a 2-D array as X."
+            "For samples of one node pass a 2-D array as X.",
+            sample=s,
+            field="X",
         )
     if n_rows(sample) == 0:
-        raise InvalidInputError(f"sample {s} is empty; a sample needs at least one node.")
+        message = f"sample {s} is empty; a sample needs at least one node."
+        raise InvalidInputError(message, sample=s, field="X")
     return sample
 
 
@@ -111,7 +116,9 @@ def _edge_blocks(samples: list[Any], offsets: np.ndarray) -> Blocks | None:
         if part is None and counts[s]:
             raise InvalidInputError(
                 f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
-                "samples or to none."
+                "samples or to none.",
+                sample=s,
+                field="X",
             )
     return Blocks([[] if part is None else part for part in parts], offsets, "edge")
 
@@ -125,6 +132,8 @@ def _node_types(samples: list[Any]) -> list[str | int] | None:
         if types is None:
             raise InvalidInputError(
                 f"sample {s} has no node_types, but sample {having[0]} has; give them to all "
-                "samples or to none."
+                "samples or to none.",
+                sample=s,
+                field="X",
             )
     return [kind for types in given for kind in types or ()]

@@ -165,14 +165,18 @@ class FeatureSpace:
             if self.edge_columns is None:
                 raise InvalidInputError(
                     f"sample {parts.edges.filled()[0][0]} has edge features, but the model was "
-                    "trained without any; leave them out."
+                    "trained without any; leave them out.",
+                    sample=parts.edges.filled()[0][0],
+                    field="X",
                 )
             edge_rows = encode_rows(self.edge_columns, parts.edges, np.arange(batch.n_edges), True)
         elif self.edge_columns is not None and batch.n_edges:
             sample = int((np.diff(batch.edge_offsets) > 0).argmax())
             raise InvalidInputError(
                 f"sample {sample} has no edge features, but the model was trained with them; pass "
-                "Graph(node_features, edges, edge_features)."
+                "Graph(node_features, edges, edge_features).",
+                sample=sample,
+                field="X",
             )
         type_of = self._type_codes(parts.types, batch)
         return _design(batch, nodes, edge_rows, self.n_edge_features, type_of)

@@ -222,7 +222,7 @@ def _checked_game(
         try:
             e = checked_edges(edges[g], len(u))
         except InvalidInputError as error:
-            raise InvalidInputError(where + str(error)) from None
+            raise error.at(f"game {g}", sample=g, field="edges") from None
         b = _numbers(pairwise[g], where + "pairwise")
         b = b.reshape(0, k, k) if b.size == 0 else b
         if b.shape != (len(e), k, k):

@@ -32,7 +32,7 @@ class EarlyStopping:
             sizes = np.diff(self.design.batch.node_offsets)
             arrays = label_arrays(y, sizes, is_flat(X))
         except InvalidInputError as error:
-            raise InvalidInputError(f"validation: {error}") from None
+            raise error.at("validation", field="validation") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
         self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
         self.truth = self.design.batch.from_user(codes_of(arrays, known))

@@ -217,7 +217,7 @@ def check_parameters(model: StructuredModel) -> None:
     for name, accepted in model._parameters.items():
         complaint = accepted.complaint(name, getattr(model, name))
         if complaint is not None:
-            raise InvalidInputError(f"{type(model).__name__}: {complaint}")
+            raise InvalidInputError(f"{type(model).__name__}: {complaint}", field=name)
 
 
 def optimizer_name(optimizer: Any) -> Any:

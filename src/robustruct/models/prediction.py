@@ -83,7 +83,8 @@ class Prediction:
             raise InvalidInputError(
                 f"sample {sample}: no labelling of it {'was found that ' if relaxed else ''}keeps "
                 "the rules in `forbidden` and `constraints`; drop a rule, or train on samples with "
-                "the labels it needs."
+                "the labels it needs.",
+                sample=sample,
             )
         return codes
 

@@ -58,5 +58,7 @@ def _check_finite(rows: Any) -> None:
     what = "NaN" if np.isnan(values[tuple(first)]) else "infinite (inf)"
     raise InvalidInputError(
         f"X: sample {row}, feature {column} is {what}; features must be finite. Replace missing "
-        "values, for example by 0 and a feature that says 'missing'."
+        "values, for example by 0 and a feature that says 'missing'.",
+        sample=row,
+        field="X",
     )
