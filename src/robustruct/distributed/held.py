@@ -19,7 +19,7 @@ import numpy as np
 from distributed import get_worker
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import Shard
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.models.assembly import Plan, Summary, summarise
 from robustruct.training.problem import Outline
 from robustruct.training.site import Follow, Holding, Round, Seen, Site
@@ -193,9 +193,13 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
 
 
 def take_round(
-    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], orders: Round,
+    fit: str,
+    numbers: Sequence[int],
+    tuning: Tuning,
+    updates: Sequence[Update],
+    orders: Round,
     damping: float,
-) -> Steps | Missing:  # fmt: skip
+) -> Steps | Missing:
     """Visit the samples of some shards, starting from the replica of θ.
 
     With ``damping`` the steps are as short as if that many sites made the same steps at once.

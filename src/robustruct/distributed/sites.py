@@ -32,7 +32,7 @@ from robustruct.distributed.crew import Crew
 from robustruct.distributed.held import Extent, Missing, Replicas, SparseVector, Steps, Update
 from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.models.assembly import Plan, Summary
 from robustruct.training.problem import Outline, fingerprint_of
 from robustruct.training.site import Follow, Round, Seen

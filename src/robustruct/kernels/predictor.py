@@ -70,7 +70,7 @@ def expected_cost(r, cost_t, out):
 
 
 @helper
-def predictor(p0, expected, inv_mu, out):
+def answer(p0, expected, inv_mu, out):
     """out = Proj(p0 - L r / mu) for one node, given L r; out may be p0."""
     for a in range(len(p0)):
         out[a] = p0[a] - inv_mu * expected[a]
@@ -78,9 +78,10 @@ def predictor(p0, expected, inv_mu, out):
 
 
 @kernel
-def move_centres(lo, hi, p0, r, cost_t, inv_mu):
+def move_centres(lo, hi, predictor, r):
     """p0 <- Proj(p0 - L r / mu) for nodes lo .. hi-1."""
+    p0 = predictor.centre
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
-        expected_cost(r[i], cost_t, expected)
-        predictor(p0[i], expected, inv_mu, p0[i])
+        expected_cost(r[i], predictor.cost_t, expected)
+        answer(p0[i], expected, predictor.inv_mu, p0[i])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustruct.kernels.proximal import add_multiple
+from robustruct.kernels.weight_vectors import add_multiple
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
 ROOM = 2**24

@@ -14,7 +14,7 @@ import numpy as np
 
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
-from robustruct.kernels.proximal import add_multiple
+from robustruct.kernels.weight_vectors import add_multiple
 from robustruct.training.fit import Progress
 from robustruct.training.lbfgs import descend
 from robustruct.training.problem import Problem

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.parallel import over_ranges
 from robustruct.training.dual_blocks import DualBlocks
 from robustruct.training.fit import inside

@@ -20,7 +20,7 @@ def add_multiple(to, factor, vector):
 
 
 @kernel
-def settle(theta, centre, alpha, kappa):
+def weights_from_moments(theta, centre, alpha, kappa):
     """θ <- (θ + kappa z) / (alpha + kappa); return |θ|² before."""
     total = 0.0
     scale = 1.0 / (alpha + kappa)
