@@ -152,10 +152,22 @@ def strategies(
     bar = BAR_WIDTH / k
     left = places[:, :1] + (np.arange(k) - (k - 1) / 2) * bar
     base = np.repeat(places[:, 1:], k, axis=1)
-    ax.bar(left.ravel(), BAR_HEIGHT * p.ravel(), bar, base.ravel(), color=PREDICTOR,
-           label="predictor p")  # fmt: skip
-    ax.bar(left.ravel(), -BAR_HEIGHT * q.ravel(), bar, base.ravel(), color=ADVERSARY,
-           label="adversary q")  # fmt: skip
+    ax.bar(
+        left.ravel(),
+        BAR_HEIGHT * p.ravel(),
+        bar,
+        base.ravel(),
+        color=PREDICTOR,
+        label="predictor p",
+    )
+    ax.bar(
+        left.ravel(),
+        -BAR_HEIGHT * q.ravel(),
+        bar,
+        base.ravel(),
+        color=ADVERSARY,
+        label="adversary q",
+    )
     clear = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5}  # of the edges
     for i, (x, y) in enumerate(places):
         label = names[int(p[i].argmax())]

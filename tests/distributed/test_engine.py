@@ -66,13 +66,18 @@ def shards_of(data, sizes):
         [
             SampleShard(
                 Corpus(
-                    list(data.X[a:b]), list(data.y[a:b]), None, None, [], JsonLinesFormat(),
+                    list(data.X[a:b]),
+                    list(data.y[a:b]),
+                    None,
+                    None,
+                    [],
+                    JsonLinesFormat(),
                     name=f"shard {i}",
                 )
             )
             for i, (a, b) in enumerate(pairwise(cuts))
         ]
-    )  # fmt: skip
+    )
 
 
 # ---- the same result
@@ -351,9 +356,14 @@ def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     engine = DaskEngine(client)
     model = AGM(
-        alpha=0.01, random_state=0, max_iter=10, checkpoint=tmp_path, checkpoint_every=4,
-        resume=True, engine=engine,
-    )  # fmt: skip
+        alpha=0.01,
+        random_state=0,
+        max_iter=10,
+        checkpoint=tmp_path,
+        checkpoint_every=4,
+        resume=True,
+        engine=engine,
+    )
     first = model.fit(data).history_
     model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process
     assert model.history_[: len(first)] == first

@@ -93,7 +93,7 @@ def test_parameters(Model, parameters, message):
         (Graph(np.eye(2), [(0, 1)]), Y3, "X is a Graph; expected a list of samples"),
         (np.ones((2, 3, 4)), Y3, r"shape \(2, 3, 4\).*pass list\(X\)"),
     ],
-)  # fmt: skip
+)
 def test_samples_and_labels(X, y, message):
     with pytest.raises(InvalidInputError, match=message):
         AGM().fit(X, y)

@@ -103,10 +103,14 @@ KILLED = {
     "SSVM": {"model": "SSVM", "tol": 1e-9, "max_iter": 60, "checkpoint_every": 2},
     "CRF": {"model": "CRF", "tol": 1e-13, "checkpoint_every": 7},
     "two threads": {
-        "model": "AGM", "tol": 1e-9, "max_iter": 40, "checkpoint_every": 1, "n_jobs": 2,
+        "model": "AGM",
+        "tol": 1e-9,
+        "max_iter": 40,
+        "checkpoint_every": 1,
+        "n_jobs": 2,
         "n_samples": 250,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", KILLED)

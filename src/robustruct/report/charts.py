@@ -119,9 +119,13 @@ def line_chart(
                 tag("circle", cx=x, cy=y, r=size, class_=f"dot {name}", data_tip=tip, role="img")
             )
     picture = tag(
-        "svg", drawn, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="group", aria_label=title,
+        "svg",
+        drawn,
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="group",
+        aria_label=title,
         data_rove=True,
-    )  # fmt: skip
+    )
     return tag("figure", legend([one.name for one in series]), picture, class_="chart")
 
 
@@ -179,15 +183,28 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
             tag("line", x1=axis.place(low), x2=axis.place(high), y1=y, y2=y, class_=f"line {kind}")
         )
         drawn.append(
-            tag("circle", cx=axis.place(value), cy=y, r=6.0, class_=f"dot {kind}", data_tip=tip,
-                role="img")
-        )  # fmt: skip
+            tag(
+                "circle",
+                cx=axis.place(value),
+                cy=y,
+                r=6.0,
+                class_=f"dot {kind}",
+                data_tip=tip,
+                role="img",
+            )
+        )
     return tag(
         "figure",
-        tag("svg", drawn, viewBox=f"0 0 {WIDTH:g} {height:g}", role="group", aria_label=title,
-            data_rove=True),
+        tag(
+            "svg",
+            drawn,
+            viewBox=f"0 0 {WIDTH:g} {height:g}",
+            role="group",
+            aria_label=title,
+            data_rove=True,
+        ),
         class_="chart",
-    )  # fmt: skip
+    )
 
 
 def heat_map(

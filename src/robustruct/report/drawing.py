@@ -19,8 +19,14 @@ LONGEST = 18  # characters of a label or word in a strip
 def drawing(example: Example) -> Html:
     """The sample with labels, predictor p (upwards) and adversary q (downwards)."""
     picture = _strip(example) if example.is_chain else _tree(example)
-    return tag("div", picture, class_="scroll", tabindex=0, role="region",
-               aria_label=f"test sample {example.place}")  # fmt: skip
+    return tag(
+        "div",
+        picture,
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=f"test sample {example.place}",
+    )
 
 
 def _strip(example: Example) -> Html:
@@ -50,10 +56,20 @@ def _strip(example: Example) -> Html:
         head = tag("th", tag("i", class_=f"swatch {name.lower()}"), name, scope="row")
         rows.append(tag("tr", head, cells))
     strategies = [
-        tag("td", tag("svg", _strategies(example, i), viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
-                      width=BOX[0], height=BOX[1], data_tip=tip(example, i), role="img"))
+        tag(
+            "td",
+            tag(
+                "svg",
+                _strategies(example, i),
+                viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
+                width=BOX[0],
+                height=BOX[1],
+                data_tip=tip(example, i),
+                role="img",
+            ),
+        )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     rows.append(tag("tr", tag("th", "p ↑ q ↓", scope="row"), strategies, class_="play"))
     return tag("table", tag("tbody", rows), class_="strip", data_rove=True)
 
@@ -63,28 +79,46 @@ def _tree(example: Example) -> Html:
     places = positions(n, example.edges) * [COLUMN, LEVEL] + [MARGIN, 34.0]
     width, height = places.max(axis=0) + [MARGIN, 92.0]
     drawn: list[Any] = [
-        tag("line", x1=places[a, 0], y1=places[a, 1] + 20, x2=places[b, 0], y2=places[b, 1] + 20,
-            class_="edge")
+        tag(
+            "line",
+            x1=places[a, 0],
+            y1=places[a, 1] + 20,
+            x2=places[b, 0],
+            y2=places[b, 1] + 20,
+            class_="edge",
+        )
         for a, b in example.edges
-    ]  # fmt: skip
+    ]
     for i, (x, y) in enumerate(places.tolist()):
         wrong = any(labels[i] != example.truth[i] for labels in example.predicted.values())
         caption = example.captions[i] if example.captions is not None else ""
         head = shortened(example.truth[i], 8)
         inner = [
-            tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 48, rx=6.0,
-                class_="node wrong" if wrong else "node"),
+            tag(
+                "rect",
+                x=-BOX[0] / 2 - 4,
+                y=-18.0,
+                width=BOX[0] + 8,
+                height=BOX[1] + 48,
+                rx=6.0,
+                class_="node wrong" if wrong else "node",
+            ),
             tag("text", head, y=-4.0, class_="tick middle strong"),
             tag("g", _strategies(example, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
             tag("text", shortened(caption, 8), y=BOX[1] + 13, class_="tick middle"),
             _marks(example, i),
-        ]  # fmt: skip
+        ]
         where = f"translate({x:.1f} {y:.1f})"
         drawn.append(tag("g", inner, transform=where, data_tip=tip(example, i), role="img"))
     return tag(
-        "svg", drawn, viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}",
-        height=f"{height:.0f}", class_="tree", data_rove=True,
-    )  # fmt: skip
+        "svg",
+        drawn,
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        width=f"{width:.0f}",
+        height=f"{height:.0f}",
+        class_="tree",
+        data_rove=True,
+    )
 
 
 def _marks(example: Example, node: int) -> list[Html]:
@@ -112,9 +146,15 @@ def _strategies(example: Example, node: int) -> list[Html]:
         ):
             if share > 0.01:
                 drawn.append(
-                    tag("rect", x=a * step + 0.08 * step, y=float(top), width=0.84 * step,
-                        height=float(middle * share), class_=kind)
-                )  # fmt: skip
+                    tag(
+                        "rect",
+                        x=a * step + 0.08 * step,
+                        y=float(top),
+                        width=0.84 * step,
+                        height=float(middle * share),
+                        class_=kind,
+                    )
+                )
     return drawn
 
 

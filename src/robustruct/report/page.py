@@ -78,13 +78,27 @@ def tab_set(name: str, panels: dict[str, Html]) -> Html:
     for i, (title, content) in enumerate(panels.items()):
         tab, panel = f"{name}-tab-{i}", f"{name}-panel-{i}"
         buttons.append(
-            tag("button", title, type="button", role="tab", id=tab, aria_controls=panel,
-                aria_selected="true" if i == 0 else "false")
-        )  # fmt: skip
+            tag(
+                "button",
+                title,
+                type="button",
+                role="tab",
+                id=tab,
+                aria_controls=panel,
+                aria_selected="true" if i == 0 else "false",
+            )
+        )
         bodies.append(
-            tag("section", tag("h2", title), content, role="tabpanel", id=panel,
-                aria_labelledby=tab, tabindex=0)
-        )  # fmt: skip
+            tag(
+                "section",
+                tag("h2", title),
+                content,
+                role="tabpanel",
+                id=panel,
+                aria_labelledby=tab,
+                tabindex=0,
+            )
+        )
     return tag("div", tag("div", buttons, role="tablist"), bodies, class_="tabs")
 
 
@@ -133,17 +147,30 @@ def _comparison(comparison: Comparison) -> Html:
 
 
 def _table(comparison: Comparison) -> Html:
-    heads = ("", "cost", "95 % interval", "accuracy", "training", "with choice of alpha",
-             "certified gap", "alpha")  # fmt: skip
+    heads = (
+        "",
+        "cost",
+        "95 % interval",
+        "accuracy",
+        "training",
+        "with choice of alpha",
+        "certified gap",
+        "alpha",
+    )
     least = min(method.cost for method in comparison.methods)
     rows = []
     for m in comparison.methods:
         alphas = sorted({number(alpha): alpha for alpha in m.alphas}.items(), key=lambda a: a[1])
         alpha = alphas[0][0] if len(alphas) == 1 else f"{alphas[0][0]} to {alphas[-1][0]}"
         cells = [
-            number(m.cost), f"{number(m.low)} to {number(m.high)}", percent(m.accuracy),
-            f"{m.seconds:.2f} s", f"{m.seconds_in_all:.1f} s", percent(m.gap), alpha,
-        ]  # fmt: skip
+            number(m.cost),
+            f"{number(m.low)} to {number(m.high)}",
+            percent(m.accuracy),
+            f"{m.seconds:.2f} s",
+            f"{m.seconds_in_all:.1f} s",
+            percent(m.gap),
+            alpha,
+        ]
         head = tag("th", tag("i", class_=f"swatch {m.name.lower()}"), m.name, scope="row")
         best = "best" if m.cost == least else None
         rows.append(tag("tr", head, [tag("td", cell) for cell in cells], class_=best))
@@ -164,9 +191,13 @@ def _paths(comparison: Comparison) -> Html:
         tips = [f"{m.name}, alpha {number(a)}: held-out cost {number(c)}" for a, c in path]
         series.append(Series(m.name, path, tips, marked))
     return line_chart(
-        "held-out cost against alpha", series, "alpha", "held-out cost", log_y=False,
+        "held-out cost against alpha",
+        series,
+        "alpha",
+        "held-out cost",
+        log_y=False,
         x_text=_power,
-    )  # fmt: skip
+    )
 
 
 # ------------------------------------------------------------------------------ convergence
@@ -190,10 +221,15 @@ def _convergence(comparison: Comparison) -> Html:
             + (" (first fold)." if len(comparison.methods[0].fits) > 1 else "."),
         ),
         line_chart(
-            "certified gap against time", series, "seconds", "certified gap", log_y=True,
-            x_text=_power, y_text=percent,
+            "certified gap against time",
+            series,
+            "seconds",
+            "certified gap",
+            log_y=True,
+            x_text=_power,
+            y_text=percent,
         ),
-    )  # fmt: skip
+    )
 
 
 def _spread(n: int) -> list[int]:
@@ -217,18 +253,28 @@ def _mistakes(comparison: Comparison) -> Html:
     maps = [_cost_map(cost, labels), *(_confusion(m, shown, labels) for m in comparison.methods)]
     left_out = len(comparison.classes) - len(shown)
     return text(
-        tag("p", f"Shown are the {len(shown)} labels that cost most; {left_out} others are left "
-            "out.") if left_out else None,
+        tag(
+            "p",
+            f"Shown are the {len(shown)} labels that cost most; {left_out} others are left out.",
+        )
+        if left_out
+        else None,
         tag("h3", "What each mistake costs, and how often it was made"),
-        tag("p", "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
-            "move between cells.", class_="note"),
+        tag(
+            "p",
+            "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
+            "move between cells.",
+            class_="note",
+        ),
         tag("div", maps, class_="maps"),
         tag("h3", "Part of the mean cost due to each true label"),
         bars(
-            "cost per true label", labels,
-            {m.name: m.label_costs[shown] for m in comparison.methods}, "of the mean cost",
+            "cost per true label",
+            labels,
+            {m.name: m.label_costs[shown] for m in comparison.methods},
+            "of the mean cost",
         ),
-    )  # fmt: skip
+    )
 
 
 def _costliest(comparison: Comparison) -> np.ndarray:
@@ -241,21 +287,34 @@ def _cost_map(cost: np.ndarray, labels: list[str]) -> Html:
     """Costs [predicted, true], drawn like the counts: a row per true label."""
     largest = np.abs(cost).max() or 1.0
     return heat_map(
-        "Cost", cost.T, labels, heat=cost.T / largest, rows="true", columns="predicted",
-        tips=lambda b, a: f"predicting {labels[a]} where {labels[b]} is true costs "
-        f"{number(cost[a, b])}",
-    )  # fmt: skip
+        "Cost",
+        cost.T,
+        labels,
+        heat=cost.T / largest,
+        rows="true",
+        columns="predicted",
+        tips=lambda b, a: (
+            f"predicting {labels[a]} where {labels[b]} is true costs {number(cost[a, b])}"
+        ),
+    )
 
 
 def _confusion(method: Method, shown: np.ndarray, labels: list[str]) -> Html:
     counts = method.confusion[np.ix_(shown, shown)]
     totals = method.confusion.sum(axis=1)[shown]
     return heat_map(
-        method.name, counts, labels, heat=counts / np.maximum(totals, 1)[:, None], rows="true",
-        columns="predicted", written=lambda count: f"{count:.0f}",
-        tips=lambda b, a: f"{method.name} predicted {labels[a]} where {labels[b]} is true: "
-        f"{counts[b, a]} of {totals[b]} times",
-    )  # fmt: skip
+        method.name,
+        counts,
+        labels,
+        heat=counts / np.maximum(totals, 1)[:, None],
+        rows="true",
+        columns="predicted",
+        written=lambda count: f"{count:.0f}",
+        tips=lambda b, a: (
+            f"{method.name} predicted {labels[a]} where {labels[b]} is true: "
+            f"{counts[b, a]} of {totals[b]} times"
+        ),
+    )
 
 
 # ------------------------------------------------------------------------------ examples
@@ -268,16 +327,23 @@ def _examples(comparison: Comparison) -> Html:
     for example in comparison.examples:
         costs = ", ".join(f"{name} {number(cost)}" for name, cost in example.costs.items())
         drawn.append(
-            tag("article", tag("h3", f"Test sample {example.place}"), tag("p", f"Cost: {costs}"),
-                drawing(example))
-        )  # fmt: skip
+            tag(
+                "article",
+                tag("h3", f"Test sample {example.place}"),
+                tag("p", f"Cost: {costs}"),
+                drawing(example),
+            )
+        )
     key: list[Html] = []
     if not all(example.is_chain for example in comparison.examples):
         key = [
-            tag("p", "Above a node of a tree stands its true label, below it a dot per method, "
-                "filled where the method is right."),
+            tag(
+                "p",
+                "Above a node of a tree stands its true label, below it a dot per method, "
+                "filled where the method is right.",
+            ),
             legend([method.name for method in comparison.methods]),
-        ]  # fmt: skip
+        ]
     return text(
         tag(
             "p",
@@ -322,14 +388,21 @@ def _model_weights(model: StructuredModel, comparison: Comparison) -> Html:
     heads = [tag("th", head, scope="col") for head in ("label", "for it", "against it")]
     return text(
         heat_map(
-            "Transitions", transitions, labels, heat=transitions / largest, rows="label",
+            "Transitions",
+            transitions,
+            labels,
+            heat=transitions / largest,
+            rows="label",
             columns="next label",
             tips=lambda a, b: f"{labels[a]} then {labels[b]}: {transitions[a, b]:+.3g}",
             written=lambda weight: f"{weight:+.2g}",
         ),
-        tag("div", tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows),
-                       class_="features"), class_="scroll"),
-    )  # fmt: skip
+        tag(
+            "div",
+            tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="features"),
+            class_="scroll",
+        ),
+    )
 
 
 def _features(found: list[tuple[str, float]], sign: int) -> list[Html]:

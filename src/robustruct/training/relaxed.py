@@ -73,9 +73,11 @@ class ForestCopies:
         real = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         joined = sp.hstack([sp.diags_array(part) @ real, self._agreement()], format="csr")
         nodes = SparseRows(
-            joined.indptr.astype(np.intp), joined.indices.astype(np.int32), joined.data,
+            joined.indptr.astype(np.intp),
+            joined.indices.astype(np.int32),
+            joined.data,
             (joined.shape[0], joined.shape[1]),
-        )  # fmt: skip
+        )
         slots = design.batch.slot_of_edge[self.edge_of]
         row_of = design.table_row[design.table_of[slots]]
         return replace(
