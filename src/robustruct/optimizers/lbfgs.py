@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustruct.kernels.proximal import add_multiple, add_slope, dual_penalty, penalty
+from robustruct.kernels.weight_vectors import add_multiple, add_slope, dual_penalty, penalty
 from robustruct.optimizers.optimizer import Progress, Sites
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
