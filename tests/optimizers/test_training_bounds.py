@@ -82,8 +82,9 @@ def test_any_weights_bound_the_likelihood_from_below(name):
 @pytest.mark.parametrize("name", [name for name in CASES if "forbidden" not in name])
 def test_untrained_is_the_primal_of_zero_weights_and_an_indifferent_predictor(name):
     case, listed = CASES[name], enumerated(name)
-    zero, k = np.zeros(listed.n_weights), case.n_labels
-    p = [np.full((len(labels), k), 1 / k) for labels in case.y]
+    zero = np.zeros(listed.n_weights)
+    possible = [listed.possible(s) for s in range(len(case.y))]
+    p = [each / each.sum(axis=1, keepdims=True) for each in possible]
     assert case.problem().untrained == pytest.approx(listed.primal(zero, p))
     assert case.problem(hinge=True).untrained == pytest.approx(listed.primal(zero, None))
 
