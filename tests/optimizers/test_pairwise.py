@@ -13,6 +13,7 @@ from robustruct.datasets import make_chains
 from robustruct.graphs import Graph
 from robustruct.optimizers import dual_variables as dual_blocks
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_variables import DualBlocks
 from robustruct.optimizers.local_shards import Site
 from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import DENSE, SPARSE, Density
@@ -178,6 +179,23 @@ def test_threads_do_not_change_a_bit(features, monkeypatch):
     for model in models:
         assert model.duality_gap_ <= 1e-2
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+def test_threads_do_not_change_a_bit_when_visits_become_longer(monkeypatch):
+    monkeypatch.setattr(dual_blocks, "THREAD_PAYS", 1)
+    case, found = random_case(22, sizes=(3, 4, 2) * 100), []
+    for n_jobs in (1, 5):
+        problem = case.problem(n_jobs=n_jobs)
+        blocks, theta = DualBlocks(problem, SPARSE), np.zeros(problem.n_weights)
+        for steps in (1, 4, 16, 1):
+            blocks.visit(np.arange(300), theta, 1.0, steps)
+            blocks.move_predictors()
+        found.append(theta)
+        # The weights are those of the marginals, however many steps a visit took.
+        moments = np.empty_like(theta)
+        blocks.moments(moments)
+        np.testing.assert_allclose(theta, moments, atol=1e-9)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 # ---- symmetric
