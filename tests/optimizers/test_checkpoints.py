@@ -27,6 +27,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Kind, read_container, write_container
 from robustruct.formats.shards import ShardedData
 from robustruct.models import base
+from robustruct.objectives.build import in_memory
 from robustruct.optimizers.checkpoints import CHECKPOINT, Checkpoints, interval
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
 from robustruct.optimizers.local_shards import Site
@@ -627,7 +628,7 @@ class Forgetful(Site):
 
 def test_where_blocks_are_not_kept_the_weights_are(tmp_path):
     X, y = chains(40)
-    _, problem = AGM(alpha=1e-3)._assembled(X, y, None, None)
+    _, problem = in_memory(AGM(alpha=1e-3), X, y)
 
     def ascended(max_iter, resume):
         progress = Progress(problem, 1e-3)

@@ -11,6 +11,7 @@ from training_cases import CASES, Case, blocks_of, fitted, random_case
 from robustruct import AGM
 from robustruct.datasets import make_chains
 from robustruct.graphs import Graph
+from robustruct.objectives.build import in_memory
 from robustruct.optimizers import dual_variables as dual_blocks
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
 from robustruct.optimizers.local_shards import Site
@@ -237,7 +238,7 @@ def attribute_chains(overlap: int) -> tuple[list, list]:
 
 @pytest.mark.parametrize("overlap", [0, 2, 7, 10])
 def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
-    _, problem = AGM()._assembled(*attribute_chains(overlap), None, None)
+    _, problem = in_memory(AGM(), *attribute_chains(overlap))
     density, with_bias = Density.of(problem), (overlap + 1) / 11
     assert density.common / density.sizes == pytest.approx(with_bias)
     assert density.regime() is (DENSE if with_bias > 0.5 else SPARSE)
@@ -245,11 +246,10 @@ def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
 
 def test_densities_of_shards_add_up():
     X, y = attribute_chains(7)
-    whole = Density.of(AGM()._assembled(X, y, None, None)[1])
+    whole = Density.of(in_memory(AGM(), X, y)[1])
     space = AGM().fit(X, y)._space
     parts = [
-        AGM()._assembled(some, labels, None, None)[1]
-        for some, labels in ((X[:10], y[:10]), (X[10:], y[10:]))
+        in_memory(AGM(), some, labels)[1] for some, labels in ((X[:10], y[:10]), (X[10:], y[10:]))
     ]
     total = Density.of_all(map(Density.of, parts))
     assert (total.n_samples, total.entries) == (whole.n_samples, whole.entries)

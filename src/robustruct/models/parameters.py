@@ -160,7 +160,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
         "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
-        "optimizer": NameOrOptions("auto", "pairwise"),
+        "optimizer": NameOrOptions("auto", "dual_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
         "decision": OneOf("map", "predictor"),

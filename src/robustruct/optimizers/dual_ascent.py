@@ -20,12 +20,23 @@ on a weight is then alpha s², and its centre has what is missing to alpha + kap
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from robustruct.kernels.proximal import centre_gap, penalty, settle
-from robustruct.optimizers.optimizer import Follow, Progress, Round, Seen, Sites, inside
+from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.optimizer import (
+    Follow,
+    Optimizer,
+    Progress,
+    Round,
+    Seen,
+    Sites,
+    Task,
+    inside,
+)
 from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
@@ -197,7 +208,7 @@ class PairwiseAscent:
 
 
 def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
-    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+    """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
 
     Certificates cost two passes each: the first is made after the first pass that revisits every
     sample, later ones when the gap seen by the visits says that they should succeed, and else when
@@ -241,3 +252,43 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
         progress.report(number, ascent.weights, *bounds, may_keep=number == max_iter)
         ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
     ascent.n_passes = number
+
+
+@dataclass(frozen=True)
+class DualAscent(Optimizer):
+    """Ascends the dual sample by sample, with a certificate; what "auto" is for AGM and SSVM."""
+
+    name: ClassVar[str] = "dual_ascent"
+    objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge"})
+
+    def minimise(self, task: Task) -> None:
+        """See `fit_pairwise`; a warm start goes on from the strategies of the earlier fit too."""
+        local = task.shards.local_problem
+        if local is not None and local.relaxed:
+            from robustruct.optimizers.relaxed_ascent import RelaxedAscent
+
+            ascent: PairwiseAscent = RelaxedAscent(local, centre=task.start)
+        else:
+            ascent = PairwiseAscent(task.shards, centre=task.start)
+        dual = task.kept = ascent.sites.dual
+        earlier = None if task.start is None else task.earlier
+        if dual is not None and earlier is not None and _same_games(dual.problem, earlier.problem):
+            # Weights alone would say little to the dual.
+            dual.q, dual.p0 = earlier.q, earlier.p0
+            ascent.follow()
+        fit_pairwise(ascent, task.progress, task.max_iter, task.seed)
+
+
+def _same_games(problem: Problem, last: Problem) -> bool:
+    """Whether the adversary may play in one problem what it played in the other."""
+    a, b = problem.design.batch, last.design.batch
+    return (
+        problem.truth_is_predictor == last.truth_is_predictor
+        and np.array_equal(a.node_offsets, b.node_offsets)
+        and np.array_equal(a.child, b.child)
+        and np.array_equal(a.parent, b.parent)
+        and np.array_equal(a.flipped, b.flipped)
+        and np.array_equal(problem.labels, last.labels)
+        and np.array_equal(problem.constraints.pairs, last.constraints.pairs)
+        and np.array_equal(problem.constraints.unary_masks(), last.constraints.unary_masks())
+    )

@@ -10,11 +10,13 @@ loop over vectors that are too long for any cache.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from robustruct.kernels.proximal import add_multiple, add_slope, dual_penalty, penalty
-from robustruct.optimizers.optimizer import Progress, Sites
+from robustruct.optimizers.optimizer import Optimizer, Progress, Sites, Task
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
 ROOM = 2**24
@@ -216,3 +218,15 @@ def fit_likelihood(
             evaluate, descent.theta, done, lambda: progress.due(descent.n_passes)
         )
         progress.keep(descent)
+
+
+@dataclass(frozen=True)
+class LBFGS(Optimizer):
+    """The CRF's exact likelihood by L-BFGS; its gradient certifies the gap."""
+
+    name: ClassVar[str] = "lbfgs"
+    objectives: ClassVar[frozenset[str]] = frozenset({"likelihood"})
+
+    def minimise(self, task: Task) -> None:
+        """See `fit_likelihood`."""
+        fit_likelihood(task.shards, task.progress, task.max_iter, task.start)

@@ -70,8 +70,18 @@ class Site:
 
     @property
     def first(self) -> Holding:
-        """The first shard: all samples, where they are in one place from the start."""
+        """The first shard."""
         return next(iter(self.shards.values()))
+
+    @property
+    def local_problem(self) -> Problem | None:
+        """All samples as they were given, if they are one shard."""
+        return self.first.given if len(self.shards) == 1 else None
+
+    @property
+    def dual(self) -> DualBlocks | None:
+        """The dual variables of all samples, if they are one shard."""
+        return self.first.blocks if len(self.shards) == 1 else None
 
     @property
     def outline(self) -> Outline:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from robustruct.engines.dask.shards import DaskSites
 from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
+from robustruct.engines.local import Samples
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 
@@ -73,8 +74,10 @@ class DaskEngine:
         return max(1, len(worker_info(self.client)))
 
     @contextmanager
-    def sites(self, data: ShardedData) -> Iterator[DaskSites]:
-        """The shards on the workers, until the end of the context."""
+    def sites(self, data: ShardedData | Samples) -> Iterator[DaskSites]:
+        """The samples on the workers, until the end of the context."""
+        if isinstance(data, Samples):
+            data = data.dealt_out(self.n_workers)
         found = DaskSites(self.client, data, self.rounds_per_pass, self.patience, self.give_up)
         self.last_ = found
         try:

@@ -35,7 +35,7 @@ from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.kernels.proximal import follow_centre
 from robustruct.objectives.adversarial import Outline, fingerprint_of
-from robustruct.objectives.build import Plan, Summary
+from robustruct.objectives.build import Plan, Settings, Summary, plan_of
 from robustruct.optimizers.optimizer import Follow, Round, Seen
 from robustruct.optimizers.tuning import Density, Tuning
 
@@ -46,7 +46,10 @@ REBUILDS = 20  # of one shard: more deaths than that are the shard's fault
 
 
 class DaskSites:
-    """Shards on workers (`Crew`); see `robustruct.optimizers.local_shards.Sites`."""
+    """Shards on workers (`Crew`); see `robustruct.optimizers.optimizer.Sites`."""
+
+    local_problem = None
+    dual = None
 
     def __init__(
         self, client: Client, data: ShardedData, rounds: int, patience: float, give_up: float
@@ -78,6 +81,19 @@ class DaskSites:
         self.bytes_received = 0
 
     # --------------------------------------------------------------------------- data to workers
+
+    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
+        """Have the workers read and encode the shards."""
+        tick("reading")
+        plan = plan_of(settings, self.summary(), self.data.min_count)
+        tick("encoding")
+        self.assemble(plan)
+        return plan
+
+    def set_alpha(self, alpha: float) -> None:
+        """Train with another penalty."""
+        assert self.plan is not None
+        self.assemble(replace(self.plan, alpha=alpha))
 
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""
