@@ -76,7 +76,8 @@ class InvalidInputError(RobustructError, ValueError):
         field: str | None = None,
     ) -> InvalidInputError:
         """The same complaint with its place before it, for who knows more about that."""
-        return type(self)(
+        kind = InvalidTypeError if isinstance(self, TypeError) else InvalidInputError
+        return kind(
             f"{place}: {self}",
             sample=self.sample if sample is None else sample,
             node=self.node if node is None else node,

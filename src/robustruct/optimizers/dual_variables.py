@@ -38,8 +38,9 @@ class DualBlocks:
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
         self.problem, self.tuning = problem, tuning
         batch, k = problem.design.batch, problem.n_labels
-        held = problem.truth_is_predictor or np.ptp(problem.cost) == 0
-        self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stakes(problem.cost))
+        stake = stakes(problem.cost)
+        held = problem.truth_is_predictor or not stake.any()  # then no answer is better
+        self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stake)
         self.q: Blocks | Atoms
         if batch.n_chords:
             batch.buckets.check_memory(k)
