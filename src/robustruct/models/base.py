@@ -42,7 +42,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """What is minimised: "game", "hinge" or "likelihood"; see `robustruct.objectives`."""
     bias = True
     """Whether every node has a constant feature; CRFsuite's models have none."""
-    _warm: Any = None
+    _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -209,10 +209,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 threadpool_limits(1, user_api="blas"),
             ):
                 progress.tick = tick
-                task = Task(sites, progress, self.max_iter, seed, start, self._warm)
-                self._warm = None
+                earlier = self.__dict__.pop("_warm", None)
+                task = Task(sites, progress, self.max_iter, seed, start, earlier)
                 optimizer.minimise(task)
-                self._warm = task.kept if self.warm_start else None
+                if self.warm_start and task.kept is not None:
+                    self._warm = task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
             if not progress.history:
