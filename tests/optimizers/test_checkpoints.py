@@ -475,7 +475,7 @@ FORGED: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
     X, y = chains(6)
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path, checkpoint_every=5)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=Checkpoint(tmp_path, 5))
     model.fit(X, y)
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
@@ -483,7 +483,7 @@ def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
     change(description, arrays)
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match=message):
-        model.set_params(resume=True, max_iter=4).fit(X, y)
+        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
 
 
 def test_forged_labellings_on_cycles_are_refused(tmp_path):
@@ -494,7 +494,7 @@ def test_forged_labellings_on_cycles_are_refused(tmp_path):
     arrays["optimizer.sites.0.atom"][0, 0] = 10**6
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match="names labels that there are not"):
-        model.set_params(resume=True, max_iter=4).fit(X, y)
+        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
 
 
 # ------------------------------------------------------------------------- whose folder is it
