@@ -39,7 +39,7 @@ class Positive(Accepted):
 
     def complaint(self, name: str, value: Any) -> str | None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and math.isfinite(value) and value > 0:
+        if is_number and 0 < value < math.inf:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
 
