@@ -69,13 +69,18 @@ def shards_of(data, sizes):
         [
             SampleShard(
                 Corpus(
-                    list(data.X[a:b]), list(data.y[a:b]), None, None, [], JsonLinesFormat(),
+                    list(data.X[a:b]),
+                    list(data.y[a:b]),
+                    None,
+                    None,
+                    [],
+                    JsonLinesFormat(),
                     name=f"shard {i}",
                 )
             )
             for i, (a, b) in enumerate(pairwise(cuts))
         ]
-    )  # fmt: skip
+    )
 
 
 # ---- the same result
@@ -217,8 +222,10 @@ def dask_process(*arguments):
     """A scheduler or a worker of its own, killed at the end."""
     with subprocess.Popen(
         [sys.executable, "-m", f"distributed.cli.dask_{arguments[0]}", *map(str, arguments[1:])],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
         try:
             yield process
         finally:
@@ -430,9 +437,12 @@ def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     engine = DaskEngine(client)
     model = AGM(
-        alpha=0.01, random_state=0, max_iter=10, engine=engine,
+        alpha=0.01,
+        random_state=0,
+        max_iter=10,
+        engine=engine,
         checkpoint=Checkpoint(tmp_path, 4, resume=True),
-    )  # fmt: skip
+    )
     first = model.fit(data).history_
     model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process
     assert model.history_[: len(first)] == first

@@ -141,7 +141,7 @@ def test_what_is_no_positive_number(value):
         (Graph(np.eye(2), [(0, 1)]), Y3, "X is a Graph; expected a list of samples"),
         (np.ones((2, 3, 4)), Y3, r"shape \(2, 3, 4\).*pass list\(X\)"),
     ],
-)  # fmt: skip
+)
 def test_samples_and_labels(X, y, message):
     with pytest.raises(InvalidInputError, match=message) as caught:
         AGM().fit(X, y)

@@ -121,10 +121,14 @@ KILLED = {
     "SSVM": {"model": "SSVM", "tol": 1e-9, "max_iter": 60, "every": 2},
     "CRF": {"model": "CRF", "tol": 1e-13, "every": 7},
     "two threads": {
-        "model": "AGM", "tol": 1e-9, "max_iter": 40, "every": 1, "n_jobs": 2,
+        "model": "AGM",
+        "tol": 1e-9,
+        "max_iter": 40,
+        "every": 1,
+        "n_jobs": 2,
         "n_samples": 250,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", KILLED)
@@ -462,14 +466,15 @@ FORGED: dict[str, tuple[Any, str]] = {
         "optimizer.theta has type",
     ),
     "another type": (
-        lambda d, a: a.update({"progress.stopped": np.array([0.5])}), "progress.stopped has type"
+        lambda d, a: a.update({"progress.stopped": np.array([0.5])}),
+        "progress.stopped has type",
     ),
     "nothing": (lambda d, a: a.pop("progress.primal"), "progress.primal is missing"),
     "more": (lambda d, a: a.update({"progress.x": np.zeros(1)}), "progress.x is not known"),
     "no seed": (lambda d, a: d.update(seed=-1), "does not describe a checkpoint"),
     "no identity": (lambda d, a: d.pop("identity"), "does not describe a checkpoint"),
     "scores of nothing": (lambda d, a: d.update(alpha_scores=[[1]]), "does not describe"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORGED)

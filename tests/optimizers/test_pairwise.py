@@ -63,8 +63,8 @@ def test_moments_followed_step_by_step_are_those_of_the_marginals(name, hinge):
     recomputed = np.empty_like(ascent.theta)
     ascent.sites.moments(recomputed)
     np.testing.assert_allclose(followed, recomputed, atol=1e-9)
-    for place, _, values in blocks_of(ascent)._changes:  # scratch is left clean
-        assert (place == -1).all()
+    for line_of, _, values in blocks_of(ascent)._changes:  # scratch is left clean
+        assert (line_of == -1).all()
         assert not values.any()
 
 
@@ -94,7 +94,7 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
         looked = copy.copy(blocks)  # a visit reports before it moves; it moves copies
         looked.q, theta = copy.deepcopy(blocks.q), ascent.theta.copy()
         looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa, ascent.inner)
-        gap += share * (looked.gap[s] + looked.given[s])
+        gap += share * (looked.gap[s] + looked.predictor_regret[s])
     outer = ascent.gap_parts()[1]
     step = blocks.q.r @ problem.cost.T * blocks.inv_mu
     p = blocks.p0 if hinge else projected(blocks.p0 - step)

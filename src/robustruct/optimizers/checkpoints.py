@@ -106,8 +106,17 @@ def kept_in(folder: str | os.PathLike[str]) -> list[str]:
 GROWING = {"history": (0,), "pair": (1,), "mass": (1,), "atom": (0,)}
 """Dimensions in which the array of a checkpoint may be longer than that of a fit that begins."""
 UNBOUNDED = (
-    "primal", "dual", "history", "loss", "record", "seen", "least_gap", "gap", "given", "optimism",
-)  # fmt: skip
+    "primal",
+    "dual",
+    "history",
+    "loss",
+    "record",
+    "seen",
+    "least_gap",
+    "gap",
+    "given",
+    "optimism",
+)
 """What may be infinite while nothing is known; all other numbers are finite."""
 RANGES = {"kappa": (1e-300, 1e300), "eagerness": (0.0, 1.0)}
 """Of single numbers; the others are counts and seconds."""

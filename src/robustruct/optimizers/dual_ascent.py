@@ -1,7 +1,8 @@
 """Doubly proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM.
 
-The dual is maximised over the adversary's marginals q_s, one sample at a time; kernels/pairwise.py
-says how a sample moves. Two centres follow once a pass, as in the method of multipliers:
+The dual is maximised over the adversary's marginals q_s, one sample at a time;
+kernels/pairwise_ascent.py says how a sample moves. Two centres follow once a pass, as in the method
+of multipliers:
 
 * p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
 * z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder
@@ -25,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.proximal import centre_gap, penalty, settle
+from robustruct.kernels.weight_vectors import centre_gap, penalty, weights_from_moments
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.optimizer import (
     Follow,
@@ -156,7 +157,7 @@ class PairwiseAscent:
 
     def _settle(self) -> float:
         """θ holds G(q) and becomes the weights; return the dual's penalty."""
-        return settle(self.theta, self.centre, self.squares, self.alpha, self.kappa)
+        return weights_from_moments(self.theta, self.centre, self.squares, self.alpha, self.kappa)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the passes to come depend on; `restore` takes it back."""

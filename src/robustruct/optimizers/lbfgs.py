@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.proximal import add_multiple, add_slope, dual_penalty, penalty
+from robustruct.kernels.weight_vectors import add_multiple, add_slope, dual_penalty, penalty
 from robustruct.optimizers.optimizer import Optimizer, Progress, Sites, Task
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits

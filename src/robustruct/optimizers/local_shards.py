@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.optimizers.dual_variables import DualBlocks

@@ -24,8 +24,8 @@ from robustruct.features import Design, adjoint, labelling_features, sum_over_ta
 from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
-from robustruct.kernels.proximal import centre_gap, dual_penalty, penalty
 from robustruct.kernels.relaxation import adjust_edges
+from robustruct.kernels.weight_vectors import centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.dual_variables import sparse_rows
@@ -79,9 +79,11 @@ class ForestCopies:
         real = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         joined = sp.hstack([sp.diags_array(part) @ real, self._agreement()], format="csr")
         nodes = SparseRows(
-            joined.indptr.astype(np.intp), joined.indices.astype(np.int32), joined.data,
+            joined.indptr.astype(np.intp),
+            joined.indices.astype(np.int32),
+            joined.data,
             (joined.shape[0], joined.shape[1]),
-        )  # fmt: skip
+        )
         slots = design.batch.slot_of_edge[self.edge_of]
         row_of = design.table_row[design.table_of[slots]]
         return replace(

@@ -33,7 +33,7 @@ from robustruct.engines.dask.worker import Extent, Missing, Replicas, SparseVect
 from robustruct.engines.dask.worker_pool import Crew
 from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, fingerprint_of
 from robustruct.objectives.build import Plan, Settings, Summary, plan_of
 from robustruct.optimizers.optimizer import Follow, Round, Seen

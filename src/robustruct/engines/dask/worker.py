@@ -192,9 +192,13 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
 
 
 def take_round(
-    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], orders: Round,
+    fit: str,
+    numbers: Sequence[int],
+    tuning: Tuning,
+    updates: Sequence[Update],
+    orders: Round,
     damping: float,
-) -> Steps | Missing:  # fmt: skip
+) -> Steps | Missing:
     """Visit the samples of some shards, starting from the replica of θ.
 
     With ``damping`` the steps are as short as if that many sites made the same steps at once.
