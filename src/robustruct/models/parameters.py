@@ -170,7 +170,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
-                lambda value: hasattr(value, "sites") and hasattr(value, "n_workers"),
+                lambda value: hasattr(value, "shards") and hasattr(value, "n_workers"),
                 "give a DaskEngine, or None to train in this process.",
             )
         ),

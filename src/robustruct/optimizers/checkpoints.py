@@ -146,12 +146,12 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
 
     ``optional``: what may be there as well once a fit is under way.
     """
-    elsewhere = not inside("sites", found) or not inside("sites", expected)  # these begin anew
+    elsewhere = not inside("shards", found) or not inside("shards", expected)  # these begin anew
     for name in expected:
-        if name not in found and not (elsewhere and name.startswith("sites.")):
+        if name not in found and not (elsewhere and name.startswith("shards.")):
             return f"{name} is missing"
     for name, array in found.items():
-        if elsewhere and name.startswith("sites."):
+        if elsewhere and name.startswith("shards."):
             continue
         like = expected.get(name, optional.get(name))
         if like is None:

@@ -48,7 +48,7 @@ SAMPLES_A_CALL = 512  # of a kernel, about: between calls an interruption is not
 THREAD_PAYS = 50_000  # additions for the samples whose moves are found together
 
 
-class DualBlocks:
+class DualVariables:
     """Marginals (r, q) of the adversary and centres p0 of the predictor, for every sample."""
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
