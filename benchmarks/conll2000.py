@@ -42,8 +42,11 @@ from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.inference import score_of
 from robustruct.metrics import mean_loss, span_scores
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.local_shards import Site
+from robustruct.objectives.build import in_memory
+from robustruct.optimizers import optimizer
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress, Record
+from robustruct.optimizers.registry import chosen
 from robustruct.validation import codes_of, in_user_form
 from timing import Seconds, best_time, machine, rounded, show, timed
 
@@ -57,8 +60,8 @@ SAME_FEATURES = {"feature.possible_states": True, "feature.possible_transitions"
 
 def assembled(model: Any, X: Any, y: Any) -> Problem:
     """The first half of ``fit``: checks and encoding, which the clock leaves out."""
-    learnt, problem = model._assembled(X, y, None, None)
-    for name, value in learnt.items():
+    plan, problem = in_memory(model, X, y)
+    for name, value in plan.learnt().items():
         setattr(model, name, value)
     model.alpha_ = problem.alpha
     return problem
@@ -69,7 +72,9 @@ def trained(
 ) -> Progress:
     """The second half of ``fit``, with any other rule when to stop."""
     progress = Progress(problem, model.tol, watch)
-    model._minimise(Site.of(problem), progress, None, 0)
+    chosen(model.optimizer, model.objective).minimise(
+        optimizer.Task(LocalShards.of(problem), progress, model.max_iter, seed=0)
+    )
     model.coef_ = progress.theta
     return progress
 

@@ -33,8 +33,10 @@ import numpy as np
 
 from robustruct import AGM
 from robustruct.datasets import make_chains
-from robustruct.optimizers.local_shards import Site
-from robustruct.optimizers.optimizer import Progress
+from robustruct.objectives.build import in_memory
+from robustruct.optimizers.dual_ascent import DualAscent
+from robustruct.optimizers.local_shards import LocalShards
+from robustruct.optimizers.optimizer import Progress, Task
 from timing import Seconds, machine, rounded, show, timed
 
 # The varied size, and the other two.
@@ -85,9 +87,13 @@ def seconds_of_passes(passes: int, **sizes: int) -> Seconds:
     """Of a fit without its encoding."""
     data = make_chains(**sizes)
     model = AGM(alpha=1e-3, tol=0.0, max_iter=passes, n_jobs=1, random_state=0)
-    _, problem = model._assembled(data.X, data.y, None, None)
+    _, problem = in_memory(model, data.X, data.y)
     progress = Progress(problem, model.tol)
-    _, seconds = timed(lambda: model._minimise(Site.of(problem), progress, None, 0))
+    _, seconds = timed(
+        lambda: DualAscent().minimise(
+            Task(LocalShards.of(problem), progress, model.max_iter, seed=0)
+        )
+    )
     assert progress.n_iter == passes
     bounds = np.array([(at.dual, at.primal) for at in progress.history])
     assert np.isfinite(bounds).all(), bounds

@@ -76,7 +76,8 @@ class InvalidInputError(RobustructError, ValueError):
         field: str | None = None,
     ) -> InvalidInputError:
         """The same complaint with its place before it, for who knows more about that."""
-        return type(self)(
+        kind = InvalidTypeError if isinstance(self, TypeError) else InvalidInputError
+        return kind(
             f"{place}: {self}",
             sample=self.sample if sample is None else sample,
             node=self.node if node is None else node,
@@ -130,7 +131,7 @@ class FileFormatError(InvalidInputError):
 
 
 @contextmanager
-def blamed_on_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
+def errors_at_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
     """What is refused inside is the fault of a file, and of the sample that the error names.
 
     ``lines`` are the first lines of the samples, which are those of the field "validation" or the

@@ -274,7 +274,8 @@ def class_weighted(
                 f"class_weight names {shown(label)}, which is not a label; labels are "
                 f"{_shortened(list(place))}."
             )
-        if not (_family(weight) == "number" and 0 <= weight <= LARGEST):
+        plain = weight.item() if isinstance(weight, np.generic) else weight
+        if not (_family(weight) == "number" and 0 <= plain <= LARGEST):
             raise InvalidInputError(
                 f"class_weight[{shown(label)}] = {shown(weight)}; weights are finite numbers, 0 "
                 "or more."

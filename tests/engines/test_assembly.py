@@ -11,7 +11,7 @@ from robustruct.errors import FileFormatError, IncompatibleError, InvalidInputEr
 from robustruct.features import SparseRows
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.json_lines import JsonLinesFormat
-from robustruct.objectives.build import Summary, summarise
+from robustruct.objectives.build import Summary, in_memory, plan_of, summarise
 
 
 def corpus(X, y, weight=None, node_weight=None, name="X", as_written=False):
@@ -42,7 +42,7 @@ def merged(shards, **options) -> Summary:
 
 
 def planned(model, shards, **options):
-    return pickle.loads(pickle.dumps(model._plan(merged(shards), **options)))
+    return pickle.loads(pickle.dumps(plan_of(model, merged(shards), **options)))
 
 
 def sentences():
@@ -114,11 +114,12 @@ WEIGHTS = {
 def test_problems_of_shards_add_up_to_the_problem_of_all(case, weights, model, cuts):
     X, y = CASES[case]()
     weight, node_weight = WEIGHTS[weights](y)
-    learnt, whole = model._assembled(X, y, weight, node_weight)
+    in_one, whole = in_memory(model, X, y, weight, node_weight)
+    learnt = in_one.learnt()
     shards = shards_of(X, y, cuts, weight, node_weight)
     plan = planned(model, shards)
     found = plan.learnt()
-    assert set(found) | {"inference_"} == set(learnt)
+    assert set(found) == set(learnt)
     np.testing.assert_array_equal(found["classes_"], learnt["classes_"])
     np.testing.assert_allclose(found["cost_"], learnt["cost_"], rtol=1e-14)
     assert plan.alpha == pytest.approx(whole.alpha)
@@ -202,8 +203,10 @@ def test_whether_labels_are_numbers_is_decided_for_all_shards_together(here, the
     assert none is None
     assert [str(plan.classes.tolist()[code]) for code in first.labels] == here
     assert [str(plan.classes.tolist()[code]) for code in second.labels] == there
-    _, local = AGM(loss="absolute", class_weight="balanced")._assembled(
-        X, [[type(classes[0])(label) for label in labels] for labels in y], None, None
+    _, local = in_memory(
+        AGM(loss="absolute", class_weight="balanced"),
+        X,
+        [[type(classes[0])(label) for label in labels] for labels in y],
     )
     np.testing.assert_allclose(plan.problem_cost, local.cost)
 
@@ -226,7 +229,7 @@ def test_min_count_counts_over_all_shards():
 
 def test_hashed_attributes_need_no_names():
     shards = shards_of([[["a"]], [["b", "c"]]], [["A"], ["B"]], [1])
-    plan = AGM()._plan(merged(shards, hashed=32))
+    plan = plan_of(AGM(), merged(shards, hashed=32))
     assert plan.space.n_node_features == 33
     assert plan.assembled(shards[1]).design.nodes.shape == (1, 33)
 
@@ -245,7 +248,7 @@ def test_errors_name_the_shard_and_the_line():
     assert type(again) is FileFormatError
     assert str(again) == str(caught.value)
     shards = shards_of(X, y, [1])
-    plan = AGM(forbidden=[("D", "N")])._plan(merged(shards[1:]))
+    plan = plan_of(AGM(forbidden=[("D", "N")]), merged(shards[1:]))
     with pytest.raises(FileFormatError, match="shard 1, line 1: y: sample 0, node 0: 'D' is foll"):
         plan.assembled(shards[1])
     mixed = [corpus(X[:1], y[:1], name="words"), corpus([np.eye(1)], [["X"]], name="numbers")]
@@ -255,21 +258,21 @@ def test_errors_name_the_shard_and_the_line():
 
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(InvalidInputError, match="all shards are empty"):
-        AGM()._plan(merged([corpus([], []), corpus([], [])]))
+        plan_of(AGM(), merged([corpus([], []), corpus([], [])]))
     X, y = sentences()
     zero = merged(shards_of(X, y, [2], np.zeros(4)))
     with pytest.raises(InvalidInputError, match="sample_weight is zero for every sample"):
-        AGM()._plan(zero)
+        plan_of(AGM(), zero)
     zero = merged(shards_of(X, y, [2], None, [np.zeros(len(labels)) for labels in y]))
     with pytest.raises(InvalidInputError, match="node_weight is zero for every node"):
-        AGM()._plan(zero)
+        plan_of(AGM(), zero)
 
 
 def test_relaxed_games_are_not_played_in_shards():
     ring = Graph(np.eye(3), [(0, 1), (1, 2), (2, 0)])
     shards = [corpus([np.eye(3)], [["a", "b", "a"]]), corpus([ring], [["a", "b", "b"]], name="B")]
-    plan = AGM(inference="relaxed")._plan(merged(shards))
+    plan = plan_of(AGM(inference="relaxed"), merged(shards))
     assert plan.assembled(shards[0]) is not None
     with pytest.raises(IncompatibleError, match="B holds graphs with cycles"):
         plan.assembled(shards[1])
-    assert AGM()._plan(merged(shards)).assembled(shards[1]).design.batch.n_chords == 1
+    assert plan_of(AGM(), merged(shards)).assembled(shards[1]).design.batch.n_chords == 1

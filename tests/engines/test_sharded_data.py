@@ -22,7 +22,8 @@ from robustruct.formats.corpus import read_corpus
 from robustruct.formats.parquet import FIELDS
 from robustruct.formats.shards import ShardedData
 from robustruct.formats.text import Lines
-from robustruct.objectives.build import summarise
+from robustruct.objectives import build
+from robustruct.objectives.build import in_memory, summarise
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (robustruct[dask])")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -59,7 +60,7 @@ def plan_of(data: ShardedData, model=None):
     summary, *others = [summarise(shard, hashed=data.hashed) for shard in shards]
     for other in others:
         summary = summary.merged(other)
-    plan = (model or AGM())._plan(summary, data.min_count)
+    plan = build.plan_of(model or AGM(), summary, data.min_count)
     return plan, [plan.assembled(shard) for shard in shards]
 
 
@@ -84,8 +85,8 @@ def test_files_are_shards_in_the_order_of_their_names(folder, ending):
     # The same samples from one file: the same columns, and shares that sum to 1.
     write("whole.conll", CONLL[0] + CONLL[2])
     whole = read_corpus("whole.conll")
-    learnt, problem = AGM()._assembled(whole.X, whole.y, None, None)
-    assert plan.space.state() == learnt["_space"].state()
+    in_one, problem = in_memory(AGM(), whole.X, whole.y)
+    assert plan.space.state() == in_one.space.state()
     np.testing.assert_allclose(
         np.concatenate([problems[0].share, problems[2].share]), problem.share
     )

@@ -16,6 +16,9 @@ from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
 from robustruct.losses import Absolute, CostMatrix
 from robustruct.models import base
+from robustruct.objectives.build import in_memory
+from robustruct.optimizers.dual_ascent import DualAscent
+from robustruct.optimizers.lbfgs import LBFGS
 from robustruct.optimizers.optimizer import Progress
 
 
@@ -364,7 +367,8 @@ def test_ctrl_c_at_once_leaves_weights_of_0_and_their_certificate(Model, offset,
     k = len(np.unique(np.concatenate(y)))
     loss = 1.0 - np.eye(k) + offset
     best = Model(loss, alpha=0.1, tol=1e-3, random_state=0).fit(X, y)
-    monkeypatch.setattr(Model, "_minimise", interrupt_at_once)
+    for optimizer in (DualAscent, LBFGS):
+        monkeypatch.setattr(optimizer, "minimise", interrupt_at_once)
     with pytest.warns(ConvergenceWarning, match="after 0 certified passes; the weights it began"):
         model = Model(loss, alpha=0.1).fit(X, y, validation=(X, y))
     assert not model.coef_.any()
@@ -481,7 +485,7 @@ def test_no_warning_when_all_is_well():
 
 def test_progress_keeps_the_best_certificate():
     X, y = chains()
-    _, problem = CRF(alpha=0.1)._assembled(X, y, None, None)
+    _, problem = in_memory(CRF(alpha=0.1), X, y)
     progress = Progress(problem, 0.1)
     progress.report(1, np.ones(problem.n_weights), 2.0, 1.0)
     progress.report(2, np.zeros(problem.n_weights), 3.0, 0.5)

@@ -88,7 +88,7 @@ def test_labels_of_every_type(labels, tmp_path):
     assert [type(label) for label in other.classes_] == [type(label) for label in model.classes_]
 
 
-COSTS = np.arange(16.0).reshape(4, 4)
+COSTS = np.arange(16.0).reshape(4, 4) * (1 - np.eye(4))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.models.selection import Trial, best_alpha, best_constant, walk
+from robustruct.objectives.build import in_memory
 
 STEP = math.sqrt(10)
 N = 50  # held-out samples of the trials made up here
@@ -140,7 +141,7 @@ def test_the_baseline_is_the_cheapest_constant_answer(weighted):
     y = [labels + (i % 2) for i, labels in enumerate(y)]
     sample_weight = np.arange(1.0, 9.0) if weighted else None
     node_weight = [np.array([1.0, 0.0, 2.0, 0.5])] * 8 if weighted else None
-    _, problem = CRF(cost)._assembled(X, y, sample_weight, node_weight)
+    _, problem = in_memory(CRF(cost), X, y, sample_weight, node_weight)
     found = best_constant(cost, problem, 36.0 if weighted else 8.0)
     w = np.outer(sample_weight, node_weight[0]) if weighted else np.ones((8, 4))
     by_label = [(w * cost[label][np.array(y)]).sum(axis=1) for label in range(3)]
@@ -163,9 +164,10 @@ def test_an_alpha_that_was_not_trained_to_tolerance_is_not_chosen(alphas):
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
 def test_where_nothing_reaches_its_tolerance_scores_decide():
     X, y = data()
-    model = AGM(alphas=[10.0, 0.1], cv=3, random_state=0, tol=1e-9, max_iter=4).fit(X, y)
-    assert list(model.alpha_scores_) == [10.0, 0.1]
-    assert model.alpha_ == 0.1
+    model = AGM(alphas=[10.0, 0.01], cv=3, random_state=0, tol=1e-9, max_iter=4).fit(X, y)
+    assert list(model.alpha_scores_) == [10.0, 0.01]
+    assert model.alpha_scores_[0.01] > model.alpha_scores_[10.0]
+    assert model.alpha_ == 0.01
 
 
 def test_scores_are_those_of_all_held_out_samples():

@@ -57,7 +57,7 @@ def test_the_relaxed_objective_is_at_least_the_exact_one(hinge):
         assert record.primal >= lower * (1 - 1e-9)
         assert record.dual <= progress.primal
     recomputed = np.empty_like(ascent.theta)
-    ascent.sites.moments(recomputed)
+    ascent.shards.moments(recomputed)
     np.testing.assert_allclose(ascent.moments(), recomputed, atol=1e-8)
 
 
@@ -194,7 +194,7 @@ def test_models_relax_when_asked_or_when_they_must(Model, monkeypatch):
 def test_what_cannot_be_relaxed_says_so():
     with pytest.raises(InvalidInputError, match="inference='relaxed' is not known"):
         CRF(inference="relaxed").fit(GRIDS.X, GRIDS.y)
-    with pytest.raises(IncompatibleError, match="optimizer='pairwise'"):
+    with pytest.raises(IncompatibleError, match="optimizer='dual_ascent'"):
         AGM(inference="relaxed", optimizer="subgradient").fit(GRIDS.X, GRIDS.y)
     squares = [Graph(x.node_features, [(0, 1), (0, 2), (3, 1), (3, 2)]) for x in GRIDS.X]
     tags = [["B-x", "E-x", "E-x", "B-x", *["O"] * 5]] + [["O"] * 9] * 7

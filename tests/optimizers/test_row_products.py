@@ -21,7 +21,7 @@ from robustruct.kernels.structs import (
     WeightChanges,
     Weights,
 )
-from robustruct.optimizers.dual_variables import DualBlocks
+from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.tuning import DENSE
 
 
@@ -56,8 +56,8 @@ every_case = pytest.mark.parametrize("name", forests)  # steps on cycles do with
 @every_case
 def test_they_are_the_products_of_the_rows(name):
     problem = CASES[name].problem()
-    design, batch, blocks = problem.design, problem.design.batch, DualBlocks(problem, DENSE)
-    node_start, table_start, node_products, table_products = blocks.products
+    design, batch, dual = problem.design, problem.design.batch, DualVariables(problem, DENSE)
+    node_start, table_start, node_products, table_products = dual.products
     for s in range(batch.n_samples):
         span = slice(batch.node_offsets[s], batch.node_offsets[s + 1])
         rows = design.nodes[span]
@@ -74,12 +74,12 @@ def test_they_are_the_products_of_the_rows(name):
 def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
     problem = CASES[name].problem()
     batch, k = problem.design.batch, problem.n_labels
-    blocks, rng = DualBlocks(problem, DENSE), np.random.default_rng(0)
+    dual, rng = DualVariables(problem, DENSE), np.random.default_rng(0)
     nodes, edges = split_weights(problem.design, rng.normal(size=problem.n_weights), k)
     weights = Weights(nodes, edges.reshape(-1, k * k))
-    design, n_tables = blocks._design, problem.design.n_tables
+    design, n_tables = dual._design, problem.design.n_tables
     changes = WeightChanges(*(WeightChange.none(*w.shape[:1], *w.shape) for w in weights))
-    starts = blocks.products.node_start, blocks.products.table_start
+    starts = dual.products.node_start, dual.products.table_start
     for s in range(batch.n_samples):
         lo, hi = batch.node_offsets[s : s + 2]
         n = int(hi - lo)
@@ -88,7 +88,7 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         own, components = own_design(lo, hi, design), Components.room(n)
         kept = (
             each[start[s] : start[s + 1]]
-            for each, start in zip(blocks.products[2:], starts, strict=True)
+            for each, start in zip(dual.products[2:], starts, strict=True)
         )
         products = Products(*starts, *kept)
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.objectives.build import in_memory
 from robustruct.optimizers.scaling import Columns, Scales
 from robustruct.optimizers.tuning import Density
 
@@ -55,7 +56,7 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
     X, y = chains(20, 5, 4, 3)
     X = uneven(X)
     model = Model(alpha=1e-3, tol=1e-3, random_state=0).fit(X, y)
-    _, problem = model._assembled(X, y, None, None)
+    _, problem = in_memory(model, X, y)
     assert not Density.of(problem).tuning().scales.trivial
     if Model is CRF:
         from robustruct.objectives.likelihood import Likelihood
@@ -88,7 +89,7 @@ def test_scales_are_powers_of_two_that_even_columns_out():
 
 def test_features_of_one_size_are_left_alone():
     X, y = chains(10)
-    _, problem = AGM()._assembled(X, y, None, None)
+    _, problem = in_memory(AGM(), X, y)
     tuning = Density.of(problem).tuning()
     assert tuning.scales.trivial
     assert tuning.scales.scaled(problem) is problem

@@ -142,12 +142,6 @@ def test_only_an_agm_takes_it():
         AGM(optimizer=3).fit(case.graphs, case.y)
 
 
-def test_a_support_vector_machine_is_refused():
-    problem = CASES["chains"].problem(hinge=True)
-    with pytest.raises(IncompatibleError, match="pairwise"):
-        descended(problem, "sgd", 1)
-
-
 @pytest.mark.parametrize("name", ["trees, asymmetric, weighted", "chains, plain transitions"])
 @pytest.mark.parametrize("samples", [[2, 0], [1], [0, 1, 2]])
 def test_part_of_a_design_scores_as_in_the_whole(name, samples):

@@ -177,7 +177,7 @@ class CRF(BaseEstimator):
             max_iter=1000 if self.max_iterations is None else self.max_iterations,
             verbose=int(bool(self.verbose)),
         )
-        model._bias = False
+        model.bias = False
         self.model_ = model.fit([x for x, _ in pairs], [labels for _, labels in pairs])
         return self
 

@@ -1,82 +1,93 @@
-"""Work on shards without a cluster: all of them in this process."""
+"""Work without a cluster: all samples in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from robustruct.engines.engine import Samples
 from robustruct.errors import InvalidInputError
-from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import ShardedData
-from robustruct.objectives.build import Plan, Summary, summarise
-from robustruct.optimizers.local_shards import Holding, Site
-from robustruct.optimizers.optimizer import Sites
+from robustruct.objectives.adversarial import Problem
+from robustruct.objectives.build import Plan, Settings, Summary, in_memory, plan_of, summarise
+from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.tuning import DENSE, Density
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 
 
-class ShardSites(Sites, Protocol):
-    """Sites that get their samples from shards."""
+class PreparedLocalShards(LocalShards, ABC):
+    """Samples of this process that are still to be encoded."""
 
-    def summary(self) -> Summary:
-        """Read every shard, and sum all up."""
+    def __init__(self) -> None:
+        super().__init__({}, DENSE)
 
-    def assemble(self, plan: Plan) -> None:
-        """Make problems of the shards, ready for training."""
+    @abstractmethod
+    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
+        """See `PreparedShards`."""
 
+    def hold(self, problems: Mapping[int, Problem]) -> None:
+        """Train on these."""
+        self.tuning = Density.of_all(map(Density.of, problems.values())).tuning()
+        self.shards = {n: ShardState(problem, self.tuning) for n, problem in problems.items()}
 
-class Engine(Protocol):
-    """Where a model trains, predicts and is evaluated."""
-
-    @property
-    def n_workers(self) -> int:
-        """How many shards can be worked on at once."""
-
-    def sites(self, data: ShardedData) -> AbstractContextManager[ShardSites]:
-        """The shards where they are to be worked on, until the end of the context."""
-
-    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
-        """``function(item)`` for every item, in order; both are sent by pickle."""
+    def set_alpha(self, alpha: float) -> None:
+        """Train with another penalty."""
+        self.hold({n: shard.given.with_alpha(alpha) for n, shard in self.shards.items()})
 
 
-class ShardedSite(Site):
+class FileShards(PreparedLocalShards):
     """All shards in this process."""
 
     def __init__(self, data: ShardedData) -> None:
-        super().__init__({}, DENSE)
+        super().__init__()
         self.data = data
-        self.corpora: list[Corpus] = []
 
-    def summary(self) -> Summary:
-        """Read every shard, and sum all up."""
-        self.corpora = [shard.read() for shard in self.data]
-        found = [summarise(corpus, hashed=self.data.hashed) for corpus in self.corpora]
-        return reduce(Summary.merged, found)
-
-    def assemble(self, plan: Plan) -> None:
-        """Make problems of the shards."""
-        problems = {n: plan.assembled(corpus) for n, corpus in enumerate(self.corpora)}
-        self.corpora.clear()
+    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
+        """Read all shards, then encode them."""
+        tick("reading")
+        corpora = [shard.read() for shard in self.data]
+        summaries = [summarise(corpus, hashed=self.data.hashed) for corpus in corpora]
+        plan = plan_of(settings, reduce(Summary.merged, summaries), self.data.min_count)
+        tick("encoding")
+        problems = {n: plan.assembled(corpus) for n, corpus in enumerate(corpora)}
         found = {n: problem for n, problem in problems.items() if problem is not None}
         if not found:
             raise InvalidInputError("no shard has a sample with a weight; nothing can be learnt.")
-        self.tuning = Density.of_all(map(Density.of, found.values())).tuning()
-        self.shards = {n: Holding(problem, self.tuning) for n, problem in found.items()}
+        self.hold(found)
+        return plan
 
 
-class Here:
+class MemoryShards(PreparedLocalShards):
+    """Samples in memory: one shard."""
+
+    def __init__(self, samples: Samples) -> None:
+        super().__init__()
+        self.samples = samples
+
+    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
+        """Encode them, which takes little time."""
+        given = self.samples
+        plan, problem = in_memory(
+            settings, given.X, given.y, given.sample_weight, given.node_weight
+        )
+        self.hold({0: problem})
+        return plan
+
+
+class LocalEngine:
     """The engine that is used where none is given."""
 
     n_workers = 1
 
     @contextmanager
-    def sites(self, data: ShardedData) -> Iterator[ShardedSite]:
-        """The shards in this process."""
-        yield ShardedSite(data)
+    def shards(self, data: ShardedData | Samples) -> Iterator[PreparedLocalShards]:
+        """The samples in this process."""
+        yield MemoryShards(data) if isinstance(data, Samples) else FileShards(data)
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
         """``function(item)`` for every item, one after the other."""

@@ -2,57 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from robustruct.errors import IncompatibleError
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import NameOrOptions, optimizer_name, with_choices
-from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
-from robustruct.optimizers.dual_variables import DualBlocks
-from robustruct.optimizers.local_shards import Site
-from robustruct.optimizers.optimizer import Progress, Sites
-
-
-def train_pairwise(
-    model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
-) -> None:
-    """Pairwise ascent with the model's options; AGM and SSVM differ only in the problem."""
-    if isinstance(sites, Site) and sites.first.problem.relaxed:
-        from robustruct.optimizers.relaxed_ascent import RelaxedAscent
-
-        ascent: PairwiseAscent = RelaxedAscent(sites.first.given, centre=start)
-    else:
-        ascent = PairwiseAscent(sites, centre=start)
-    last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
-    if isinstance(ascent.sites, Site):
-        blocks = ascent.sites.first.blocks
-        if start is not None and last is not None and _same_games(blocks.problem, last.problem):
-            _resume(ascent, blocks, last)
-        if model.warm_start:
-            model._last_blocks = blocks
-    fit_pairwise(ascent, progress, model.max_iter, seed)
-
-
-def _same_games(problem: Problem, last: Problem) -> bool:
-    """Whether the adversary may play in one problem what it played in the other."""
-    a, b = problem.design.batch, last.design.batch
-    return (
-        problem.truth_is_predictor == last.truth_is_predictor
-        and np.array_equal(a.node_offsets, b.node_offsets)
-        and np.array_equal(a.child, b.child)
-        and np.array_equal(a.parent, b.parent)
-        and np.array_equal(a.flipped, b.flipped)
-        and np.array_equal(problem.labels, last.labels)
-        and np.array_equal(problem.constraints.pairs, last.constraints.pairs)
-        and np.array_equal(problem.constraints.unary_masks(), last.constraints.unary_masks())
-    )
-
-
-def _resume(ascent: PairwiseAscent, blocks: DualBlocks, last: DualBlocks) -> None:
-    """Go on from the strategies of an earlier fit: weights alone would say little to the dual."""
-    blocks.q, blocks.p0 = last.q, last.p0
-    ascent.follow()
+from robustruct.models.parameters import NameOrOptions, with_choices
 
 
 class AGM(StructuredModel):
@@ -68,8 +19,8 @@ class AGM(StructuredModel):
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
-    optimizer : "auto", "pairwise", "subgradient" or Subgradient
-        "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
+    optimizer : "auto", "dual_ascent", "subgradient" or Subgradient
+        "dual_ascent" (what "auto" picks) ascends the dual sample by sample with a certificate;
         "subgradient" is the stochastic method of the paper. A
         `robustruct.optimizers.Subgradient` has its options: which solver plays the games, such as
         the paper's "dual_decomposition", AdaGrad or SGD, samples per step.
@@ -165,25 +116,4 @@ class AGM(StructuredModel):
     [array(['D', 'N'], dtype='<U1')]
     """
 
-    _parameters = with_choices(optimizer=NameOrOptions("auto", "pairwise", "subgradient"))
-
-    def _minimise(
-        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
-    ) -> None:
-        if optimizer_name(self.optimizer) != "subgradient":
-            train_pairwise(self, sites, progress, start, seed)
-            return
-        if not isinstance(sites, Site):
-            raise IncompatibleError(
-                "the subgradient method works on the data of one machine; use "
-                "optimizer='pairwise' with an engine."
-            )
-        if sites.first.problem.relaxed:
-            raise IncompatibleError(
-                "the subgradient method needs exact games; use optimizer='pairwise' with "
-                "inference='relaxed'."
-            )
-        from robustruct.optimizers.subgradient import fit_subgradient
-
-        options = None if isinstance(self.optimizer, str) else self.optimizer
-        fit_subgradient(sites.first.given, progress, self.max_iter, seed, start, options)
+    _parameters = with_choices(optimizer=NameOrOptions("auto", "dual_ascent", "subgradient"))

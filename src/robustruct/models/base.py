@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from robustruct.engines.local import Engine, Here
+from robustruct.engines.engine import Engine, PreparedShards, Samples
+from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
@@ -23,11 +24,10 @@ from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
 from robustruct.models.prediction import Prediction
 from robustruct.models.rows import checked_rows
-from robustruct.objectives.adversarial import Problem
-from robustruct.objectives.build import LabelSummary, Plan, Summary, Truth, planned
+from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.local_shards import Site
-from robustruct.optimizers.optimizer import Progress, Sites
+from robustruct.optimizers.optimizer import Progress, Shards, Task
+from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
 from robustruct.validation import is_flat
@@ -39,12 +39,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
-    trains_for_cost = True
-    """Whether costs are part of the objective; if not, of decisions only."""
-    truth_is_predictor = False
-    """Whether the predictor of the training game is held at the truth: a structured SVM."""
-    _last_blocks: Any
-    _bias = True  # a constant feature on every node; CRFsuite's models have none
+    objective = "game"
+    """What is minimised: "game", "hinge" or "likelihood"; see `robustruct.objectives`."""
+    bias = True
+    """Whether every node has a constant feature; CRFsuite's models have none."""
+    _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -90,14 +89,6 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    # ------------------------------------------------------------------ what a subclass supplies
-
-    def _minimise(
-        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
-    ) -> None:
-        """Minimise the objective from ``start``, reporting certificates to ``progress``."""
-        raise TypeError(f"{type(self).__name__} cannot be trained; use AGM, CRF or SSVM.")
-
     # ------------------------------------------------------------------------------------ training
 
     def fit(
@@ -128,112 +119,83 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         """
         check_parameters(self)
         checkpoints = checkpointing.opened(self)
+        data, kept = self._training_data(X, y, sample_weight, node_weight)
+        n_shards = len(data) if isinstance(data, ShardedData) else 1
+        with (self.engine or LocalEngine()).shards(data) as shards:
+            with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
+                plan = shards.prepare(self, tick)
+            stopper = None
+            if validation is not None:
+                stopper = EarlyStopping(self, plan.space, plan.classes, validation)
+            learnt = {**plan.learnt(), **self._chosen_alpha(shards, plan, data, checkpoints)}
+            check_takes(chosen(self.optimizer, self.objective), self.objective, shards)
+            checkpointing.claim(checkpoints, self, shards, stopper, learnt["inference_"])
+            start = self._previous_weights(plan.space, plan.classes)
+            # The input has passed all checks: only now the new model replaces an older one.
+            self._forget(kept)
+            for name, value in learnt.items():
+                setattr(self, name, value)
+            self._train(shards, start, stopper, checkpoints)
+        return self
+
+    def _training_data(
+        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
+    ) -> tuple[ShardedData | Samples, Sequence[str]]:
+        """(what the engine takes, names of attributes that checking it has set)."""
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return self._fit_shards(X, validation, checkpoints)
+            return X, ()
         flat = is_flat(X)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
-        if self.engine is not None:
-            shards = ShardedData.from_samples(
-                X, y, self.engine.n_workers, sample_weight=sample_weight, node_weight=node_weight
-            )
-            return self._fit_shards(shards, validation, checkpoints, FROM_ROWS if flat else ())
-        learnt, problem = self._assembled(X, y, sample_weight, node_weight)
-        stopper = None
-        if validation is not None:
-            stopper = EarlyStopping(self, learnt["_space"], learnt["classes_"], validation)
-        if self.alphas is not None:
-            from robustruct.models.selection import select_alpha  # takes long to load
+        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
 
-            alpha, learnt["alpha_scores_"] = checkpointing.kept_choice(checkpoints) or select_alpha(
-                self, problem, learnt["classes_"], X, y, sample_weight, node_weight
-            )
-            problem = problem.with_alpha(alpha)
-        sites = Site.of(problem)
-        checkpointing.claim(checkpoints, self, sites, stopper, learnt["inference_"])
-        start = self._previous_weights(learnt["_space"], learnt["classes_"])
-        # The input has passed all checks: only now the new model takes the place of an older one.
-        self._forget(FROM_ROWS if flat else ())
-        for name, value in learnt.items():
-            setattr(self, name, value)
-        self.alpha_ = problem.alpha
-        self._run(sites, start, stopper, checkpoints)
-        return self
-
-    def _fit_shards(
+    def _chosen_alpha(
         self,
-        shards: ShardedData,
-        validation: tuple[Any, Any] | None,
+        shards: PreparedShards,
+        plan: Plan,
+        data: ShardedData | Samples,
         checkpoints: Checkpoints | None,
-        kept: Sequence[str] = (),
-    ) -> StructuredModel:
-        """Train where the engine has the shards, or here."""
-        if self.alphas is not None:
+    ) -> dict[str, Any]:
+        """What the model learns about alpha and inference before it is trained."""
+        problem = shards.local_problem
+        learnt: dict[str, Any] = {"alpha_": plan.alpha, "inference_": "exact"}
+        if problem is not None and problem.relaxed:
+            learnt["inference_"] = "relaxed"
+        if isinstance(data, ShardedData) and data.format is not None:
+            from robustruct.formats.recognise import stored
+
+            learnt["input_"] = stored(data.format)
+        if self.alphas is None:
+            return learnt
+        if problem is None or not isinstance(data, Samples):
             raise IncompatibleError(
                 f"{type(self).__name__}: alphas are compared on samples in memory and without an "
                 "engine; choose alpha on some of the data, then fit with it."
             )
-        with (self.engine or Here()).sites(shards) as sites:
-            with shards_progress(type(self).__name__, self.verbose, len(shards)) as tick:
-                tick("reading")
-                plan = self._plan(sites.summary(), shards.min_count)
-                tick("encoding")
-                sites.assemble(plan)
-            stopper = None
-            if validation is not None:
-                stopper = EarlyStopping(self, plan.space, plan.classes, validation)
-            checkpointing.claim(checkpoints, self, sites, stopper, "exact")
-            start = self._previous_weights(plan.space, plan.classes)
-            self._forget(kept)
-            for name, value in {**plan.learnt(), "inference_": "exact"}.items():
-                setattr(self, name, value)
-            if shards.format is not None:
-                from robustruct.formats.recognise import stored
+        from robustruct.models.selection import select_alpha  # takes long to load
 
-                self.input_ = stored(shards.format)
-            self.alpha_ = plan.alpha
-            self._run(sites, start, stopper, checkpoints)
-        return self
-
-    def _assembled(
-        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
-    ) -> tuple[dict[str, Any], Problem]:
-        """(what the model learns from the data before training, what is to be minimised)."""
-        space, design = FeatureSpace.fit(X, bias=self._bias)
-        batch = design.batch
-        weights = sample_weight, node_weight
-        truth = Truth.of(y, np.diff(batch.node_offsets), *weights, flat=is_flat(X))
-        labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
-        plan = planned(self, space, labels)
-        problem = plan.problem(design, truth, self._relaxes(batch, len(plan.classes)))
-        learnt = {**plan.learnt(), "inference_": "relaxed" if problem.relaxed else "exact"}
-        return learnt, problem
-
-    def _plan(self, summary: Summary, min_count: int = 1) -> Plan:
-        """What is decided once for all shards that ``summary`` sums up.
-
-        Attributes that were given fewer than ``min_count`` times get no weight.
-        """
-        check_parameters(self)
-        space = FeatureSpace.of_summary(summary.features, bias=self._bias, min_count=min_count)
-        assert summary.labels is not None  # where there are features there are labels
-        return planned(self, space, summary.labels)
+        alpha, scores = checkpointing.kept_choice(checkpoints) or select_alpha(
+            self, problem, plan.classes, data.X, data.y, data.sample_weight, data.node_weight
+        )
+        shards.set_alpha(alpha)
+        return {**learnt, "alpha_": alpha, "alpha_scores_": scores}
 
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _run(
+    def _train(
         self,
-        sites: Sites,
+        shards: Shards,
         start: np.ndarray | None,
         stopper: EarlyStopping | None,
         checkpoints: Checkpoints | None,
     ) -> None:
-        outline = sites.outline
+        optimizer = chosen(self.optimizer, self.objective)
+        outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol)
         if start is not None:
@@ -248,7 +210,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 threadpool_limits(1, user_api="blas"),
             ):
                 progress.tick = tick
-                self._minimise(sites, progress, start, seed)
+                earlier = self.__dict__.pop("_warm", None)
+                task = Task(shards, progress, self.max_iter, seed, start, earlier)
+                optimizer.minimise(task)
+                if self.warm_start and task.kept is not None:
+                    self._warm = task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
             if not progress.history:
@@ -281,7 +247,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
                 f"{progress.n_iter} passes, above tol={self.tol:g}."
             )
-            advice = progress.advice
+            if status is Status.MAX_ITER:
+                advice = progress.advice
         else:
             return
         text = f"{type(self).__name__}: {message} {advice}"
@@ -312,7 +279,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without what only a warm start could use."""
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_last_blocks"}
+        return {name: value for name, value in state.items() if name != "_warm"}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

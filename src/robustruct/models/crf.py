@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.engines.local import Engine
-from robustruct.graphs import Batch
+from robustruct.engines.engine import Engine
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import NameOrOptions, OneOf, with_choices
 from robustruct.optimizers.checkpoints import Checkpoint
-from robustruct.optimizers.lbfgs import fit_likelihood
-from robustruct.optimizers.optimizer import Progress, Sites
 from robustruct.scores import Scores
 
 
@@ -35,7 +32,7 @@ class CRF(StructuredModel):
         Marginals are exact; a graph too wide for them is refused.
     """
 
-    trains_for_cost = False  # the likelihood knows no costs; decisions do
+    objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
         decision=OneOf("bayes", "map"),
         optimizer=NameOrOptions("auto", "lbfgs"),
@@ -86,14 +83,6 @@ class CRF(StructuredModel):
             checkpoint=checkpoint,
             verbose=verbose,
         )
-
-    def _relaxes(self, batch: Batch, n_labels: int) -> bool:
-        return False
-
-    def _minimise(
-        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
-    ) -> None:
-        fit_likelihood(sites, progress, self.max_iter, start)
 
     def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
         return -(self._probabilities(found) @ self.cost_.T)

@@ -39,7 +39,7 @@ class Positive(Accepted):
 
     def complaint(self, name: str, value: Any) -> str | None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and math.isfinite(value) and value > 0:
+        if is_number and 0 < value < math.inf:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
 
@@ -160,7 +160,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
         "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
-        "optimizer": NameOrOptions("auto", "pairwise"),
+        "optimizer": NameOrOptions("auto", "dual_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
         "decision": OneOf("map", "predictor"),
@@ -170,7 +170,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
-                lambda value: hasattr(value, "sites") and hasattr(value, "n_workers"),
+                lambda value: hasattr(value, "shards") and hasattr(value, "n_workers"),
                 "give a DaskEngine, or None to train in this process.",
             )
         ),

@@ -15,6 +15,7 @@ from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, score_of, without_impossible
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models.rows import checked_rows
+from robustruct.objectives.build import relaxes
 from robustruct.scores import Scores
 from robustruct.validation import (
     check_some_weight,
@@ -42,6 +43,7 @@ class Prediction:
     loss: LossLike
     decision: str
     inference: str
+    objective: str
     n_jobs: int | None
     classes_: np.ndarray
     coef_: np.ndarray
@@ -63,15 +65,9 @@ class Prediction:
         plain = scores(design, weights, len(self.classes_), self.n_jobs)
         return self._rules.apply(plain, design)
 
-    def _relaxes(self, batch: Batch, n_labels: int) -> bool:
-        """Whether ``inference`` asks for relaxed games on these samples."""
-        if batch.n_chords == 0 or self.inference == "exact":
-            return False
-        return self.inference == "relaxed" or not batch.buckets.fit(n_labels).all()
-
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        relaxed = self._relaxes(found.batch, found.n_labels)
+        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
         if relaxed:
             from robustruct.game.relaxed import relaxed_labelling
 
@@ -135,7 +131,7 @@ class Prediction:
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, self.cost_, weight[nodes])
-            relaxed = self._relaxes(part.batch, k)
+            relaxed = relaxes(self.objective, self.inference, part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
@@ -163,7 +159,7 @@ class Prediction:
         if self._rules.empty:
             return found
         self._best(found)
-        relaxed = self._relaxes(found.batch, found.n_labels)
+        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
         return found if relaxed else without_impossible(found, self.n_jobs)
 
     # ------------------------------------------------------------------------- for users

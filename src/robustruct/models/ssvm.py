@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from robustruct.models.agm import train_pairwise
 from robustruct.models.base import StructuredModel
-from robustruct.optimizers.optimizer import Progress, Sites
 
 
 class SSVM(StructuredModel):
@@ -16,9 +12,4 @@ class SSVM(StructuredModel):
     the optimizer and its certificate. Parameters and attributes as for `AGM`.
     """
 
-    truth_is_predictor = True
-
-    def _minimise(
-        self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
-    ) -> None:
-        train_pairwise(self, sites, progress, start, seed)
+    objective = "hinge"

@@ -1,7 +1,7 @@
 """From samples and labels to the problem that training solves, whole or shard by shard.
 
 What shards have in common is decided once, from their summaries: `summarise` each, merge, and
-`Plan.of` decides. Each shard then becomes a `Problem` where it lies, and
+`plan_of` decides. Each shard then becomes a `Problem` where it lies, and
 the shards' objectives add up to that of all samples. Samples in memory are the case of one shard.
 """
 
@@ -14,9 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from robustruct.constraints import Constraints
-from robustruct.errors import IncompatibleError, blamed_on_lines
+from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
 from robustruct.formats.corpus import Corpus, as_numbers
+from robustruct.graphs import Batch
 from robustruct.losses import (
     as_labels,
     as_loss,
@@ -30,6 +31,7 @@ from robustruct.validation import (
     check_some_weight,
     class_weights,
     codes_of,
+    is_flat,
     label_arrays,
     node_weights,
     sample_weights,
@@ -187,7 +189,7 @@ def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
     if not len(corpus):
         return Summary(FeatureSummary(), None)
-    with blamed_on_lines(corpus.name, corpus.lines):
+    with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
         truth = _truth(corpus, np.diff(parts.nodes.offsets))
         types = sorted_types(parts.types or ())
@@ -240,7 +242,7 @@ class Plan:
         """The problem of one shard; None if it has no samples, or none with a weight."""
         if not len(corpus):
             return None
-        with blamed_on_lines(corpus.name, corpus.lines):
+        with errors_at_lines(corpus.name, corpus.lines):
             design = self.space.encode(corpus.X)
             if self.inference == "relaxed" and design.batch.n_chords:
                 raise IncompatibleError(
@@ -283,8 +285,41 @@ class Settings(Protocol):
     constraints: Any
     inference: str
     n_jobs: int | None
-    trains_for_cost: bool
-    truth_is_predictor: bool
+    bias: bool
+    objective: str
+    """"game" (AGM), "hinge" (SSVM: the predictor is held at the truth) or "likelihood" (CRF: costs
+    play a part in decisions only)."""
+
+
+def relaxes(objective: str, inference: str, batch: Batch, n_labels: int) -> bool:
+    """Whether games on these samples are to be relaxed; a likelihood is exact, or refused."""
+    if batch.n_chords == 0 or inference == "exact" or objective == "likelihood":
+        return False
+    return inference == "relaxed" or not batch.buckets.fit(n_labels).all()
+
+
+def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
+    """What is decided once for all shards that ``summary`` sums up.
+
+    Attributes that were given fewer than ``min_count`` times get no weight.
+    """
+    space = FeatureSpace.of_summary(summary.features, bias=settings.bias, min_count=min_count)
+    assert summary.labels is not None  # where there are features there are labels
+    return planned(settings, space, summary.labels)
+
+
+def in_memory(
+    settings: Settings, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
+) -> tuple[Plan, Problem]:
+    """The plan and the problem of samples that are all here, encoded as their space is learnt."""
+    space, design = FeatureSpace.fit(X, bias=settings.bias)
+    batch = design.batch
+    sizes = np.diff(batch.node_offsets)
+    truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
+    labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
+    plan = planned(settings, space, labels)
+    relaxed = relaxes(settings.objective, settings.inference, batch, len(plan.classes))
+    return plan, plan.problem(design, truth, relaxed)
 
 
 def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Plan:
@@ -300,9 +335,9 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     check_right_is_cheapest(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
     # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-    game_cost = cost.T if settings.truth_is_predictor else cost
-    if not settings.trains_for_cost:
-        game_cost = np.zeros_like(cost)
+    game_cost = {"game": cost, "hinge": cost.T, "likelihood": np.zeros_like(cost)}[
+        settings.objective
+    ]
     offset = float(game_cost.min())
     return Plan(
         space=space,
@@ -312,7 +347,7 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
         cost=cost,
         problem_cost=np.ascontiguousarray(game_cost - offset),
         offset=offset,
-        truth_is_predictor=settings.truth_is_predictor,
+        truth_is_predictor=settings.objective == "hinge",
         alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
         weight=total,
         inference=settings.inference,

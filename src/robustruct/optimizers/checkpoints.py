@@ -23,7 +23,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.container import Arrays, Kind, read_container, write_container
 from robustruct.formats.output import checked_path
 from robustruct.formats.text import shown
-from robustruct.optimizers.optimizer import Optimizer, inside
+from robustruct.optimizers.optimizer import Resumable, inside
 
 try:
     import fcntl
@@ -146,12 +146,12 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
 
     ``optional``: what may be there as well once a fit is under way.
     """
-    elsewhere = not inside("sites", found) or not inside("sites", expected)  # these begin anew
+    elsewhere = not inside("shards", found) or not inside("shards", expected)  # these begin anew
     for name in expected:
-        if name not in found and not (elsewhere and name.startswith("sites.")):
+        if name not in found and not (elsewhere and name.startswith("shards.")):
             return f"{name} is missing"
     for name, array in found.items():
-        if elsewhere and name.startswith("sites."):
+        if elsewhere and name.startswith("shards."):
             continue
         like = expected.get(name, optional.get(name))
         if like is None:
@@ -331,11 +331,11 @@ class Checkpoints:
         finally:
             os.close(handle)
 
-    def restore(self, optimizer: Optimizer) -> None:
+    def restore(self, reached: Resumable) -> None:
         """Put the optimizer, and all parts, into the state found, if there is any."""
         if self._arrays is None:
             return
-        everything: dict[str, Keepable] = {**self.parts, "optimizer": optimizer}
+        everything: dict[str, Keepable] = {**self.parts, "optimizer": reached}
         states = {title: inside(title, self._arrays) for title in everything}
         for title, part in everything.items():  # all, before any is changed
             expected = part.state()
@@ -351,17 +351,17 @@ class Checkpoints:
         for title, part in everything.items():
             part.restore(states[title])
         self._arrays = None  # as large as the state itself
-        self._kept_pass = optimizer.n_passes
+        self._kept_pass = reached.n_passes
 
     def due(self, n_passes: int) -> bool:
         """Whether it is time for the next checkpoint."""
         waited = time.monotonic() - self._kept_at
         return n_passes - self._kept_pass >= self.passes or waited >= self.seconds
 
-    def keep(self, optimizer: Optimizer) -> None:
+    def keep(self, reached: Resumable) -> None:
         """Write the state after a whole pass, and remove all files but the last two sound ones."""
-        name = f"checkpoint-{optimizer.n_passes:06d}.safetensors"
-        everything: dict[str, Keepable] = {**self.parts, "optimizer": optimizer}
+        name = f"checkpoint-{reached.n_passes:06d}.safetensors"
+        everything: dict[str, Keepable] = {**self.parts, "optimizer": reached}
         arrays = {
             f"{title}.{key}": value
             for title, part in everything.items()
@@ -379,4 +379,4 @@ class Checkpoints:
                 with contextlib.suppress(OSError):  # untidy, but no reason to stop
                     os.unlink(os.path.join(self.folder, other))
         self._last_good = name
-        self._kept_at, self._kept_pass = time.monotonic(), optimizer.n_passes
+        self._kept_at, self._kept_pass = time.monotonic(), reached.n_passes

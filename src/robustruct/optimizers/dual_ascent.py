@@ -21,12 +21,23 @@ on a weight is then alpha s², and its centre has what is missing to alpha + kap
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from robustruct.kernels.weight_vectors import centre_gap, penalty, weights_from_moments
-from robustruct.optimizers.optimizer import Follow, Progress, Round, Seen, Sites, inside
+from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.optimizer import (
+    CentreUpdate,
+    Optimizer,
+    PassSpec,
+    PassStats,
+    Progress,
+    Shards,
+    Task,
+    inside,
+)
 from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
@@ -52,16 +63,16 @@ SCALARS = (
 class PairwiseAscent:
     """Both centres and the weights that the dual blocks of all samples imply."""
 
-    def __init__(self, sites: Sites, *, centre: np.ndarray | None = None) -> None:
-        self.sites, self.outline = sites, sites.outline
+    def __init__(self, shards: Shards, *, centre: np.ndarray | None = None) -> None:
+        self.shards, self.outline = shards, shards.outline
         self.alpha = self.outline.alpha
-        self.scales = sites.tuning.scales
+        self.scales = shards.tuning.scales
         self.squares = self.scales.squares
-        self.kappa = sites.tuning.pull
+        self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
-        self.inner = sites.tuning.inner
-        self.seen = Seen(np.inf, np.inf)
+        self.inner = shards.tuning.inner
+        self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
         """The centre's part of the gap, once it is known."""
         self.following = False
@@ -75,14 +86,14 @@ class PairwiseAscent:
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may rest, except now and then."""
         number = self.n_passes + 1
-        orders = Round(number, seed, self.alpha + self.kappa, self.inner)
+        spec = PassSpec(number, seed, self.alpha + self.kappa, self.inner)
         if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
-            orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
-        before = self.sites.generation
+            spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
+        before = self.shards.generation
         self._outer = None
-        self.seen = self.sites.round(self.theta, self.centre, orders)
-        if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
+        self.seen = self.shards.round(self.theta, self.centre, spec)
+        if self.shards.generation != before:  # some blocks were lost, and their part of θ with them
             self.follow()
 
     @property
@@ -99,7 +110,7 @@ class PairwiseAscent:
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
-        self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
+        self.shards.follow(self.theta, self.centre, CentreUpdate(self.alpha, self.kappa, kappa))
         self.kappa, self._outer = kappa, None
 
     def _steered(self, samples: float, outer: float) -> float:
@@ -118,8 +129,8 @@ class PairwiseAscent:
                 self.inner = min(4 * self.inner, MOST_STEPS)
                 return self.kappa
             self.eagerness /= 2
-            return max(self.kappa / 2, min(self.kappa, self.sites.tuning.pull))
-        wanted = self.sites.tuning.balance * samples
+            return max(self.kappa / 2, min(self.kappa, self.shards.tuning.pull))
+        wanted = self.shards.tuning.balance * samples
         if outer > 2 * wanted:
             return self.kappa / FALL**self.eagerness
         if outer < wanted / 2:
@@ -139,7 +150,7 @@ class PairwiseAscent:
     def follow(self) -> float:
         """θ from G(q), recomputed, and the centre; return the dual's penalty, |G(q)|² / 2 alpha."""
         self.following, self._outer = True, None
-        self.sites.moments(self.theta)
+        self.shards.moments(self.theta)
         held_down = self._settle()
         self.following = False
         return held_down
@@ -155,7 +166,7 @@ class PairwiseAscent:
             "centre": self.centre,
             "seen": np.array([self.seen.gap, self.seen.total_gap]),
             **{name: np.array(getattr(self, name)) for name in SCALARS},
-            **{f"sites.{name}": value for name, value in self.sites.state().items()},
+            **{f"shards.{name}": value for name, value in self.shards.state().items()},
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -168,10 +179,10 @@ class PairwiseAscent:
             setattr(self, name, state[name].item())
         self.theta[:], self.centre[:] = state["theta"], state["centre"]
         self._outer = None
-        self.seen = Seen(*state["seen"].tolist())
-        if self.sites.restore(inside("sites", state)):
+        self.seen = PassStats(*state["seen"].tolist())
+        if self.shards.restore(inside("shards", state)):
             return
-        self.seen = Seen(np.inf, np.inf)
+        self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
         self.centre[:] = self.theta
         self.follow()
@@ -184,21 +195,21 @@ class PairwiseAscent:
         """
         if self.following:
             self.follow()
-        regret, gain = self.sites.plain_bounds(self.theta)
+        regret, gain = self.shards.plain_bounds(self.theta)
         return regret + penalty(self.theta, self.squares, self.alpha), gain
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         generation = None
-        while generation != self.sites.generation:  # bounds and moments must be of the same blocks
-            generation = self.sites.generation
+        while generation != self.shards.generation:  # bounds and moments must be of the same blocks
+            generation = self.shards.generation
             held_down = self.follow()
-            regret, gain = self.sites.bounds(self.theta)
+            regret, gain = self.shards.bounds(self.theta)
         return regret + penalty(self.theta, self.squares, self.alpha), gain - held_down
 
 
 def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
-    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+    """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
 
     Certificates cost two passes each: the first is made after the first pass that revisits every
     sample, later ones when the gap seen by the visits says that they should succeed, and else when
@@ -242,3 +253,43 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
         progress.report(number, ascent.weights, *bounds, may_keep=number == max_iter)
         ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
     ascent.n_passes = number
+
+
+@dataclass(frozen=True)
+class DualAscent(Optimizer):
+    """Ascends the dual sample by sample, with a certificate; what "auto" is for AGM and SSVM."""
+
+    name: ClassVar[str] = "dual_ascent"
+    objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge"})
+
+    def minimise(self, task: Task) -> None:
+        """See `fit_pairwise`; a warm start goes on from the strategies of the earlier fit too."""
+        local = task.shards.local_problem
+        if local is not None and local.relaxed:
+            from robustruct.optimizers.relaxed_ascent import RelaxedAscent
+
+            ascent: PairwiseAscent = RelaxedAscent(local, centre=task.start)
+        else:
+            ascent = PairwiseAscent(task.shards, centre=task.start)
+        dual = task.kept = ascent.shards.dual
+        earlier = None if task.start is None else task.earlier
+        if dual is not None and earlier is not None and _same_games(dual.problem, earlier.problem):
+            # Weights alone would say little to the dual.
+            dual.q, dual.p0 = earlier.q, earlier.p0
+            ascent.follow()
+        fit_pairwise(ascent, task.progress, task.max_iter, task.seed)
+
+
+def _same_games(problem: Problem, last: Problem) -> bool:
+    """Whether the adversary may play in one problem what it played in the other."""
+    a, b = problem.design.batch, last.design.batch
+    return (
+        problem.truth_is_predictor == last.truth_is_predictor
+        and np.array_equal(a.node_offsets, b.node_offsets)
+        and np.array_equal(a.child, b.child)
+        and np.array_equal(a.parent, b.parent)
+        and np.array_equal(a.flipped, b.flipped)
+        and np.array_equal(problem.labels, last.labels)
+        and np.array_equal(problem.constraints.pairs, last.constraints.pairs)
+        and np.array_equal(problem.constraints.unary_masks(), last.constraints.unary_masks())
+    )

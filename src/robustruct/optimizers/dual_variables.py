@@ -48,14 +48,15 @@ SAMPLES_A_CALL = 512  # of a kernel, about: between calls an interruption is not
 THREAD_PAYS = 50_000  # additions for the samples whose moves are found together
 
 
-class DualBlocks:
+class DualVariables:
     """Marginals (r, q) of the adversary and centres p0 of the predictor, for every sample."""
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
         self.problem, self.tuning = problem, tuning
         batch, k = problem.design.batch, problem.n_labels
-        held = problem.truth_is_predictor or np.ptp(problem.cost) == 0
-        self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stakes(problem.cost))
+        stake = stakes(problem.cost)
+        held = problem.truth_is_predictor or not stake.any()  # then no answer is better
+        self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stake)
         self.q: Blocks | Atoms
         if batch.n_chords:
             batch.buckets.check_memory(k)

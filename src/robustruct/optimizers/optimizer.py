@@ -1,11 +1,16 @@
-"""What a fit reports, how it stops, and who watches it."""
+"""The contract of optimizers: what they are asked, what they may ask of samples, what they report.
+
+An `Optimizer` gets a `Task`. It asks the task's shards for sums over samples, wherever these are,
+and reports certificates to `Progress`, which decides when to stop.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -14,6 +19,7 @@ from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.status import Status
 
 if TYPE_CHECKING:
+    from robustruct.optimizers.dual_variables import DualVariables
     from robustruct.optimizers.tuning import Tuning
 
 
@@ -31,7 +37,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Round:
+class PassSpec:
     """Orders for a pass of visits, or for a part of one."""
 
     number: int
@@ -41,14 +47,14 @@ class Round:
     """alpha + kappa."""
     steps: int
     """Of a sample in a visit, at most."""
-    rest_below: float = -np.inf
+    skip_below: float = -np.inf
     """Samples with a smaller gap than this rest."""
     part: int = 0
     parts: int = 1
 
 
 @dataclass(frozen=True)
-class Follow:
+class CentreUpdate:
     """Orders for the centres after a pass: those of the predictors, and z of the weights."""
 
     alpha: float
@@ -57,7 +63,7 @@ class Follow:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PassStats:
     """What visits saw."""
 
     gap: float
@@ -66,11 +72,19 @@ class Seen:
     """Sum of the samples' gaps, not weighted."""
 
 
-class Sites(Protocol):
+class Shards(Protocol):
     """Where the samples of a fit are."""
 
     generation: int
     """Changes whenever blocks were lost and begun anew: what was summed before is then void."""
+
+    @property
+    def local_problem(self) -> Problem | None:
+        """All samples, where they are one shard in this process; None elsewhere."""
+
+    @property
+    def dual(self) -> DualVariables | None:
+        """Their dual variables, likewise."""
 
     @property
     def outline(self) -> Outline: ...
@@ -78,10 +92,10 @@ class Sites(Protocol):
     @property
     def tuning(self) -> Tuning: ...
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that does not rest; θ moves in place."""
 
-    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+    def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""
 
     def moments(self, out: np.ndarray) -> None:
@@ -106,8 +120,8 @@ class Sites(Protocol):
         """Go on from an earlier `state`, if possible; whether it was."""
 
 
-class Optimizer(Protocol):
-    """What minimises an objective in passes, and can be kept after each."""
+class Resumable(Protocol):
+    """Where an optimizer has got to: it can be kept after each pass."""
 
     n_passes: int
 
@@ -127,13 +141,13 @@ def inside(title: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 class Keeper(Protocol):
     """Who keeps checkpoints of a fit."""
 
-    def restore(self, optimizer: Optimizer) -> None:
-        """Put the optimizer into the state that was kept last, if there is one."""
+    def restore(self, reached: Resumable) -> None:
+        """Put it into the state that was kept last, if there is one."""
 
     def due(self, n_passes: int) -> bool:
         """Whether it is time to keep the state."""
 
-    def keep(self, optimizer: Optimizer) -> None:
+    def keep(self, reached: Resumable) -> None:
         """Keep the state after a whole pass."""
 
 
@@ -198,19 +212,19 @@ class Progress:
         if self.tick is not None:
             self.tick(n_iter, estimate)
 
-    def resume(self, optimizer: Optimizer) -> None:
+    def resume(self, reached: Resumable) -> None:
         """Go on from a checkpoint, if there is one."""
         if self.keeper is not None:
-            self.keeper.restore(optimizer)
+            self.keeper.restore(reached)
 
     def due(self, n_passes: int) -> bool:
         """Whether a checkpoint should be made now."""
         return self.keeper is not None and self.keeper.due(n_passes)
 
-    def keep(self, optimizer: Optimizer) -> None:
+    def keep(self, reached: Resumable) -> None:
         """Make a checkpoint, if any are wanted."""
         if self.keeper is not None:
-            self.keeper.keep(optimizer)
+            self.keeper.keep(reached)
 
     @property
     def converged(self) -> bool:
@@ -287,3 +301,38 @@ class Progress:
         self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
         self.stopped = state["stopped"].item()
         self.started = time.perf_counter() - state["seconds"].item()
+
+
+@dataclass(eq=False)
+class Task:
+    """What a fit asks of an optimizer."""
+
+    shards: Shards
+    progress: Progress
+    max_iter: int
+    seed: int
+    start: np.ndarray | None = None
+    """Weights to begin with."""
+    earlier: Any = None
+    """What the optimizer of an earlier fit has left in ``kept``, for a warm start."""
+    kept: Any = None
+    """What this one leaves for a later fit."""
+
+
+class Optimizer(ABC):
+    """How an objective is minimised. Options are fields of the optimizer, the task is data."""
+
+    name: ClassVar[str]
+    objectives: ClassVar[frozenset[str]]
+    """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
+
+    def refusal(self, shards: Shards) -> str | None:
+        """Why it cannot take these samples, as the end of a sentence; None if it can."""
+        return None
+
+    @abstractmethod
+    def minimise(self, task: Task) -> None:
+        """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
+
+        Certificates go to ``task.progress``.
+        """

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import InvalidInputError
 from robustruct.features import adjoint, labelling_features, scores, sum_over_tables
 from robustruct.game.game import Game, Play
 from robustruct.game.solve import solve_batch
@@ -24,7 +24,7 @@ from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.inference import without_impossible
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 from robustruct.scores import Scores
 
 COUNTS = ("n_passes", "n_steps", "next_check")
@@ -33,7 +33,7 @@ AT_ONCE = 256  # samples whose games are solved together for a certificate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subgradient:
+class Subgradient(Optimizer):
     """The paper's optimizer, for ``AGM(optimizer=Subgradient(...))``.
 
     To repeat the paper in full: ``Subgradient(solver="dual_decomposition", game_tol=1e-2,
@@ -53,6 +53,7 @@ class Subgradient:
     batch_size: int = 10
     """Samples whose games are solved for one step."""
     name: ClassVar[str] = "subgradient"
+    objectives: ClassVar[frozenset[str]] = frozenset({"game"})
 
     def __post_init__(self) -> None:
         if isinstance(self.solver, str):
@@ -65,6 +66,19 @@ class Subgradient:
             )
         if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
             raise InvalidInputError(f"batch_size={self.batch_size!r}; give an integer > 0.")
+
+    def refusal(self, shards: Shards) -> str | None:
+        """It visits games one by one, here and exactly."""
+        local = shards.local_problem
+        if local is None:
+            return "the subgradient method works on samples in the memory of one process"
+        return "the subgradient method needs exact games" if local.relaxed else None
+
+    def minimise(self, task: Task) -> None:
+        """See `fit_subgradient`."""
+        local = task.shards.local_problem
+        assert local is not None  # see `refusal`
+        fit_subgradient(local, task.progress, task.max_iter, task.seed, task.start, self)
 
 
 class Descent:
@@ -160,14 +174,10 @@ def fit_subgradient(
     start: np.ndarray | None = None,
     options: Subgradient | None = None,
 ) -> None:
-    """Passes over the samples until ``progress`` is content or ``max_iter`` is reached.
+    """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
 
     A certificate costs about a pass, so there is one after passes 1, 2, 4, 8, ... only.
     """
-    if problem.truth_is_predictor:
-        raise IncompatibleError(
-            "the subgradient method trains an AGM; for a structured SVM use optimizer='pairwise'."
-        )
     descent = Descent(problem, options or Subgradient(), start)
     progress.resume(descent)
     while descent.n_passes < max_iter and not progress.finished:
