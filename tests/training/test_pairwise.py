@@ -29,14 +29,6 @@ def after_passes(problem, n_passes, seed=0):
     return ascent
 
 
-def projected(v):
-    """Euclidean projection of each row onto the simplex, by sorting."""
-    u = -np.sort(-v, axis=1)
-    excess = (np.cumsum(u, axis=1) - 1) / np.arange(1, v.shape[1] + 1)
-    last = (u > excess).sum(axis=1) - 1
-    return np.maximum(v - excess[np.arange(len(v)), last][:, None], 0.0)
-
-
 # ---- feasible
 
 
@@ -108,8 +100,9 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     outer = ascent.gap_parts()[1]
     expected = blocks.q.r @ problem.cost.T
     p = blocks.p0 if hinge else answer(blocks.p0, expected, blocks.inv_mu)
-    primal = problem.primal(ascent.theta, np.ascontiguousarray(p))
-    dual = problem.dual(ascent.moments() / problem.alpha, blocks.q.r)
+    primal = problem.primal(ascent.weights, np.ascontiguousarray(p))
+    moments = ascent.moments() / ascent.scales.of_weights
+    dual = problem.dual(moments / problem.alpha, blocks.q.r)
     assert primal - dual == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
 
 
