@@ -249,13 +249,13 @@ def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
 
 def test_densities_of_shards_add_up():
     X, y = attribute_chains(7)
-    whole = Density.of(AGM()._assembled(X, y, None, None)[1])
+    problem = AGM()._assembled(X, y, None, None)[1]
+    whole = Density.of(problem)
     space = AGM().fit(X, y)._space
-    parts = [
-        AGM()._assembled(some, labels, None, None)[1]
-        for some, labels in ((X[:10], y[:10]), (X[10:], y[10:]))
-    ]
-    total = Density.of_all(map(Density.of, parts))
+    total = Density.of_all([Density.of(problem.part(0, 10)), Density.of(problem.part(10, 30))])
+    np.testing.assert_allclose(total.columns.squares, whole.columns.squares)
+    np.testing.assert_array_equal(total.columns.entries, whole.columns.entries)
+    assert total.tuning().pull == pytest.approx(whole.tuning().pull)
     assert (total.n_samples, total.entries) == (whole.n_samples, whole.entries)
     assert total.common == pytest.approx(whole.common)
     assert total.sizes == pytest.approx(whole.sizes)
