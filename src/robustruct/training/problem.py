@@ -194,7 +194,7 @@ class Problem:
         Without costs, the log loss of the same.
         """
         if np.ptp(self.cost) == 0:
-            return float(self.node_share.sum() * np.log(self.n_labels))
+            return self.unavoidable + float(self.node_share.sum() * np.log(self.n_labels))
         worst = self.cost.max(axis=1)[self.labels]
         if not self.truth_is_predictor:
             worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
