@@ -192,14 +192,14 @@ def test_threads_do_not_change_a_bit_when_visits_become_longer(monkeypatch):
     case, found = random_case(22, sizes=(3, 4, 2) * 100), []
     for n_jobs in (1, 5):
         problem = case.problem(n_jobs=n_jobs)
-        blocks, theta = DualVariables(problem, SPARSE), np.zeros(problem.n_weights)
+        dual, theta = DualVariables(problem, SPARSE), np.zeros(problem.n_weights)
         for steps in (1, 4, 16, 1):
-            blocks.visit(np.arange(300), theta, 1.0, steps)
-            blocks.move_predictors()
+            dual.visit(np.arange(300), theta, 1.0, steps)
+            dual.move_predictors()
         found.append(theta)
         # The weights are those of the marginals, however many steps a visit took.
         moments = np.empty_like(theta)
-        blocks.moments(moments)
+        dual.moments(moments)
         np.testing.assert_allclose(theta, moments, atol=1e-9)
     np.testing.assert_array_equal(found[0], found[1])
 
