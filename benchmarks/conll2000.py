@@ -44,7 +44,7 @@ from robustruct.metrics import mean_loss, span_scores
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers import optimizer
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress, Record
 from robustruct.optimizers.registry import chosen
 from robustruct.validation import codes_of, in_user_form
@@ -73,7 +73,7 @@ def trained(
     """The second half of ``fit``, with any other rule when to stop."""
     progress = Progress(problem, model.tol, watch)
     chosen(model.optimizer, model.objective).minimise(
-        optimizer.Task(Site.of(problem), progress, model.max_iter, seed=0)
+        optimizer.Task(LocalShards.of(problem), progress, model.max_iter, seed=0)
     )
     model.coef_ = progress.theta
     return progress

@@ -63,13 +63,27 @@ def template(sentence: list[tuple[str, str]], i: int) -> dict[str, str]:
     at = [sentence[j] if 0 <= j < len(sentence) else ("<>", "<>") for j in range(i - 2, i + 3)]
     (w0, t0), (w1, t1), (w2, t2), (w3, t3), (w4, t4) = at
     return {
-        "w[-2]": w0, "w[-1]": w1, "w[0]": w2, "w[1]": w3, "w[2]": w4,
-        "w[-1]|w[0]": f"{w1}|{w2}", "w[0]|w[1]": f"{w2}|{w3}",
-        "t[-2]": t0, "t[-1]": t1, "t[0]": t2, "t[1]": t3, "t[2]": t4,
-        "t[-2]|t[-1]": f"{t0}|{t1}", "t[-1]|t[0]": f"{t1}|{t2}",
-        "t[0]|t[1]": f"{t2}|{t3}", "t[1]|t[2]": f"{t3}|{t4}",
-        "t[-1]|t[0]|t[1]": f"{t1}|{t2}|{t3}", "lower": w2.lower(), "pre": w2[:3], "suf": w2[-3:],
-    }  # fmt: skip
+        "w[-2]": w0,
+        "w[-1]": w1,
+        "w[0]": w2,
+        "w[1]": w3,
+        "w[2]": w4,
+        "w[-1]|w[0]": f"{w1}|{w2}",
+        "w[0]|w[1]": f"{w2}|{w3}",
+        "t[-2]": t0,
+        "t[-1]": t1,
+        "t[0]": t2,
+        "t[1]": t3,
+        "t[2]": t4,
+        "t[-2]|t[-1]": f"{t0}|{t1}",
+        "t[-1]|t[0]": f"{t1}|{t2}",
+        "t[0]|t[1]": f"{t2}|{t3}",
+        "t[1]|t[2]": f"{t3}|{t4}",
+        "t[-1]|t[0]|t[1]": f"{t1}|{t2}|{t3}",
+        "lower": w2.lower(),
+        "pre": w2[:3],
+        "suf": w2[-3:],
+    }
 
 
 def mixed(sentence: list[tuple[str, str]], i: int) -> dict[str, Any]:

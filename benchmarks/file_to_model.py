@@ -61,8 +61,20 @@ def compare(folder: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
     blocks = gzip.decompress(path.read_bytes()).decode().strip().split("\n\n")[: args.limit]
     (folder / "train").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
     (folder / "template").write_text(template_text(), encoding="utf-8")
-    ours = ["-m", "robustruct", "train", f"{folder}/train", "-o", f"{folder}/model", "--alpha",
-            "3e-4", "--template", f"{folder}/template", "--jobs", str(args.jobs)]  # fmt: skip
+    ours = [
+        "-m",
+        "robustruct",
+        "train",
+        f"{folder}/train",
+        "-o",
+        f"{folder}/model",
+        "--alpha",
+        "3e-4",
+        "--template",
+        f"{folder}/template",
+        "--jobs",
+        str(args.jobs),
+    ]
     seconds_of([*ours, "--max-iter", "1"])  # compiles
     taken = {
         "AGM": seconds_of([*ours, "--max-iter", str(args.passes)]),

@@ -103,9 +103,14 @@ def plain_program(game: Game) -> dict:
     bounds = np.array([(0.0, np.inf)] * (size - n) + [(-np.inf, np.inf)] * n)
     right = np.concatenate([np.zeros(2 * m * k), np.ones(n)])
     return {
-        "c": -gain, "A_ub": below, "b_ub": np.zeros(n * k), "A_eq": equal, "b_eq": right,
-        "bounds": bounds, "method": "highs",
-    }  # fmt: skip
+        "c": -gain,
+        "A_ub": below,
+        "b_ub": np.zeros(n * k),
+        "A_eq": equal,
+        "b_eq": right,
+        "bounds": bounds,
+        "method": "highs",
+    }
 
 
 def certified(game: Game, solver: GameSolver, tol: float, value: float) -> tuple[bool, int, float]:

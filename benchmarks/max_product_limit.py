@@ -87,12 +87,14 @@ def measure(sweep: Callable[..., None], n_nodes: int, length: int, k: int, repea
     unary, table = rng.normal(size=(batch.n_nodes, k)), rng.normal(size=(1, k, k))
     limit, best, message = np.empty_like(unary), np.empty_like(unary), np.empty(k)
     labels, values = np.empty(batch.n_nodes, np.intp), np.empty(n_chains)
-    chains = (batch.parent, unary, table, table_of, best)
+    scores = Scores(batch, unary, table, table_of)
     addresses = [array.ctypes.data for array in (unary, table, limit, message)]
     work = {
         "C": lambda: sweep(n_chains, length, k, *addresses),
-        "up": lambda: max_product_up(0, batch.n_nodes, *chains),
-        "labelling": lambda: max_product(0, n_chains, batch.node_offsets, *chains, labels, values),
+        "up": lambda: max_product_up(0, batch.n_nodes, batch.parent, unary, table, table_of, best),
+        "labelling": lambda: max_product(
+            0, n_chains, batch.structure, scores.arrays, best, labels, values
+        ),
     }
     for call in work.values():
         call()

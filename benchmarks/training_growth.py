@@ -35,7 +35,7 @@ from robustruct import AGM
 from robustruct.datasets import make_chains
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers.dual_ascent import DualAscent
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress, Task
 from timing import Seconds, machine, rounded, show, timed
 
@@ -90,7 +90,9 @@ def seconds_of_passes(passes: int, **sizes: int) -> Seconds:
     _, problem = in_memory(model, data.X, data.y)
     progress = Progress(problem, model.tol)
     _, seconds = timed(
-        lambda: DualAscent().minimise(Task(Site.of(problem), progress, model.max_iter, seed=0))
+        lambda: DualAscent().minimise(
+            Task(LocalShards.of(problem), progress, model.max_iter, seed=0)
+        )
     )
     assert progress.n_iter == passes
     bounds = np.array([(at.dual, at.primal) for at in progress.history])

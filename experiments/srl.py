@@ -345,9 +345,15 @@ def draw_map(cells: dict[Any, Cell], sizes: Sequence[int], experiment: Experimen
                 ]
                 middle, low, high = -np.array(lines).T
                 panel.errorbar(
-                    nudge * np.array(sizes), middle, [middle - high, low - middle], label=other,
-                    linewidth=1.2, markersize=4, capsize=2, **LOOK[other],
-                )  # fmt: skip
+                    nudge * np.array(sizes),
+                    middle,
+                    [middle - high, low - middle],
+                    label=other,
+                    linewidth=1.2,
+                    markersize=4,
+                    capsize=2,
+                    **LOOK[other],
+                )
             panel.set_xscale("log")
             panel.set_xticks(sizes, [str(size) for size in sizes])
             panel.minorticks_off()

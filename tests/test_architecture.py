@@ -72,3 +72,11 @@ def named_files() -> list[str]:
 @pytest.mark.parametrize("name", named_files())
 def test_files_that_are_named_exist(name: str) -> None:
     assert (SOURCE / name).is_file()
+
+
+def test_classes_that_are_named_exist() -> None:
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*)`", ARCHITECTURE))
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    missing = {name for name in named if not re.search(rf"^class {name}\b", sources, re.MULTILINE)}
+    assert len(named) > 15
+    assert not missing

@@ -117,9 +117,8 @@ def test_64_bit_indices_are_as_good_as_32_bit_ones():
     wide = sp.csr_array(DENSE)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     one, other = (
-        CRF(alpha=0.1).fit(X, y)
-        for X, y in ((wide, LABELS), (sp.csr_array(DENSE), LABELS))
-    )  # fmt: skip
+        CRF(alpha=0.1).fit(X, y) for X, y in ((wide, LABELS), (sp.csr_array(DENSE), LABELS))
+    )
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 

@@ -78,8 +78,13 @@ def test_ticks_follow_a_zoom(models):
     ax = plots.convergence(models)
     ax.set_ylim(0.012, 0.04)
     assert [label.get_text() for label in written_ticks(ax.yaxis)] == [
-        "1.5 %", "2 %", "2.5 %", "3 %", "3.5 %", "4 %"
-    ]  # fmt: skip
+        "1.5 %",
+        "2 %",
+        "2.5 %",
+        "3 %",
+        "3.5 %",
+        "4 %",
+    ]
 
 
 @pytest.fixture(scope="module")

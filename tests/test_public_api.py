@@ -42,10 +42,21 @@ def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None
     assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert all(other.kind is inspect.Parameter.KEYWORD_ONLY for other in others)
     promised = {
-        "alpha", "optimizer", "tol", "max_iter", "decision", "class_weight", "forbidden",
-        "constraints", "inference", "n_jobs", "random_state", "warm_start", "checkpoint",
+        "alpha",
+        "optimizer",
+        "tol",
+        "max_iter",
+        "decision",
+        "class_weight",
+        "forbidden",
+        "constraints",
+        "inference",
+        "n_jobs",
+        "random_state",
+        "warm_start",
+        "checkpoint",
         "verbose",
-    }  # fmt: skip
+    }
     assert promised <= set(signature)
     assert default(model, "alpha") is None
     assert default(model, "checkpoint") is None

@@ -73,12 +73,20 @@ def given() -> dict[str, Any]:
     y = [["B-PER", "O"], ["B-PER", "I-PER"]]
     cost = CostMatrix(1 - np.eye(3), ["B-PER", "I-PER", "O"])
     return {
-        "X": X, "y": y, "X_test": X, "y_test": y, "X_new": X,
-        "cost": cost, "node_weight": [[1.0, 2.0], [1.0, 0.5]], "model": CRF(cost).fit(X, y),
-        "nodes": np.eye(2), "edges": [(0, 1)], "edge_features": [[1.0]],
+        "X": X,
+        "y": y,
+        "X_test": X,
+        "y_test": y,
+        "X_new": X,
+        "cost": cost,
+        "node_weight": [[1.0, 2.0], [1.0, 0.5]],
+        "model": CRF(cost).fit(X, y),
+        "nodes": np.eye(2),
+        "edges": [(0, 1)],
+        "edge_features": [[1.0]],
         "emissions": np.eye(3)[[[0, 2, 2], [0, 1, 2]]].view(Tensor),
         "mask": np.array([[True, True, False]] * 2),
-    }  # fmt: skip
+    }
 
 
 def write_shards(folder: Path) -> None:

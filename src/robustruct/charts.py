@@ -323,11 +323,18 @@ def cost_matrix(cost: Any, classes: Any = None) -> Matrix:
     values = np.asarray(cost, float).T
     labels = _names(range(len(values)) if classes is None else classes)
     return Matrix(
-        "Cost", values, labels, "true", "predicted", "cost", _largest(values),
+        "Cost",
+        values,
+        labels,
+        "true",
+        "predicted",
+        "cost",
+        _largest(values),
         cell=lambda b, a: number(values[b, a]),
-        tip=lambda b, a: f"predicting {labels[a]} where {labels[b]} is true costs "
-        f"{number(values[b, a])}",
-    )  # fmt: skip
+        tip=lambda b, a: (
+            f"predicting {labels[a]} where {labels[b]} is true costs {number(values[b, a])}"
+        ),
+    )
 
 
 def confusion_matrix(
@@ -346,22 +353,35 @@ def confusion_matrix(
     values = counts / np.maximum(totals, 1)[:, None] if shares else counts.astype(float)
     labels = _names(classes)
     return Matrix(
-        name, values, labels, "true", "predicted", "share of true label" if shares else "count",
+        name,
+        values,
+        labels,
+        "true",
+        "predicted",
+        "share of true label" if shares else "count",
         1.0 if shares else _largest(values),
         cell=lambda b, a: f"{counts[b, a]:.0f}",
-        tip=lambda b, a: f"{name or 'the model'} predicted {labels[a]} where {labels[b]} is true: "
-        f"{counts[b, a]:.0f} of {totals[b]:.0f} times",
-    )  # fmt: skip
+        tip=lambda b, a: (
+            f"{name or 'the model'} predicted {labels[a]} where {labels[b]} is true: "
+            f"{counts[b, a]:.0f} of {totals[b]:.0f} times"
+        ),
+    )
 
 
 def transition_matrix(weights: np.ndarray, classes: Any) -> Matrix:
     """Weights of [label, next label]."""
     labels = _names(classes)
     return Matrix(
-        "Transitions", weights, labels, "label", "next label", "weight", _largest(weights),
+        "Transitions",
+        weights,
+        labels,
+        "label",
+        "next label",
+        "weight",
+        _largest(weights),
         cell=lambda a, b: f"{weights[a, b]:+.2g}",
         tip=lambda a, b: f"{labels[a]} then {labels[b]}: {weights[a, b]:+.3g}",
-    )  # fmt: skip
+    )
 
 
 def strategies(
@@ -392,11 +412,14 @@ def costs(comparison: Comparison) -> IntervalChart:
     """Mean cost of each method, with its interval."""
     intervals = [
         Interval(
-            m.name, m.low, m.cost, m.high,
+            m.name,
+            m.low,
+            m.cost,
+            m.high,
             f"{m.name}: {number(m.cost)}, 95 % interval {number(m.low)} to {number(m.high)}",
         )
         for m in comparison.methods
-    ]  # fmt: skip
+    ]
     unit = "mean cost per unit of weight" if comparison.weighted else "mean cost per label"
     return IntervalChart("cost of each method with its interval", intervals, Axis(unit))
 

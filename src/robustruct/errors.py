@@ -131,7 +131,7 @@ class FileFormatError(InvalidInputError):
 
 
 @contextmanager
-def blamed_on_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
+def errors_at_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
     """What is refused inside is the fault of a file, and of the sample that the error names.
 
     ``lines`` are the first lines of the samples, which are those of the field "validation" or the

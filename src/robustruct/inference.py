@@ -14,9 +14,10 @@ import numpy as np
 
 from robustruct.graphs import Batch
 from robustruct.kernels.allowed import bucket_allowed, forest_allowed
-from robustruct.kernels.buckets import JunctionTrees, bucket_k_best, bucket_max, bucket_sum
+from robustruct.kernels.buckets import bucket_k_best, bucket_max, bucket_sum
 from robustruct.kernels.k_best import k_best as k_best_kernel
 from robustruct.kernels.max_product import labelling_scores, max_product
+from robustruct.kernels.structs import Exponentials, Gibbs, JunctionTrees
 from robustruct.kernels.sum_product import sum_product
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
@@ -54,13 +55,12 @@ def best_labelling(scores: Scores, n_jobs: int | None = -1) -> tuple[np.ndarray,
     work = over_kinds(
         batch,
         lambda first, last: max_product(
-            first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-            scores.table_of, best, labels, values,
+            first, last, batch.structure, scores.arrays, best, labels, values
         ),
         lambda first, last: bucket_max(
             first, last, batch.node_offsets, graph, scores.unary, scores.tables, labels, values
         ),
-    )  # fmt: skip
+    )
     over_samples(work, batch.node_offsets, n_jobs)
     return labels, values
 
@@ -86,12 +86,9 @@ def allowed_labels(scores: Scores, n_jobs: int | None = -1) -> np.ndarray:
 
     work = over_kinds(
         batch,
-        lambda first, last: forest_allowed(
-            first, last, batch.node_offsets, batch.parent, scores.unary, scores.tables,
-            scores.table_of, allowed,
-        ),
+        lambda first, last: forest_allowed(first, last, batch.structure, scores.arrays, allowed),
         cliques,
-    )  # fmt: skip
+    )
     over_samples(work, batch.node_offsets, n_jobs)
     return allowed
 
@@ -108,10 +105,7 @@ def score_of(scores: Scores, labels: np.ndarray) -> np.ndarray:
     """(S,) score of the given labels (N,)."""
     batch = scores.batch
     values = np.empty(batch.n_samples)
-    labelling_scores(
-        0, batch.n_samples, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
-        scores.unary, scores.tables, scores.table_of, labels, values,
-    )  # fmt: skip
+    labelling_scores(0, batch.n_samples, batch.structure, scores.arrays, labels, values)
     return values
 
 
@@ -150,26 +144,23 @@ def marginals(
     table_max[~np.isfinite(table_max)] = 0.0
     exp_tables = np.exp(scores.tables - table_max[:, None, None])
     graph = junction_trees(scores) if batch.n_chords else None
-    top = np.empty(batch.n_nodes)
+    # The marginals of a node replace the exponentials, which are needed no longer.
+    exponentials = Exponentials(r, np.empty(batch.n_nodes), exp_tables, table_max)
 
     def work(first: int, last: int) -> np.ndarray:
-        sums = np.zeros_like(scores.tables)
+        gibbs = Gibbs(log_partition, r, q, np.zeros_like(scores.tables))
         nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-        exp_unary = r  # the marginals of a node replace what is needed of it no longer
-        relative_exponentials(scores.unary[nodes], top[nodes], exp_unary[nodes])
+        relative_exponentials(scores.unary[nodes], exponentials.top[nodes], r[nodes])
         over_kinds(
             batch,
             lambda begin, end: sum_product(
-                begin, end, batch.node_offsets, batch.parent, scores.unary, exp_unary, top,
-                scores.tables, scores.table_of, exp_tables, table_max, log_partition, r, q, weight,
-                sums,
+                begin, end, batch.structure, scores.arrays, exponentials, weight, gibbs
             ),
             lambda begin, end: bucket_sum(
-                begin, end, batch.node_offsets, graph, scores.unary, scores.tables,
-                log_partition, r, q, weight, sums,
+                begin, end, batch.node_offsets, graph, scores.unary, scores.tables, weight, gibbs
             ),
-        )(first, last)  # fmt: skip
-        return sums
+        )(first, last)
+        return gibbs.table_sums
 
     parts = over_samples(work, batch.node_offsets, n_jobs)
     table_sums = parts[0]
@@ -209,7 +200,7 @@ def k_best(scores: Scores, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
     tables = scores.unary, scores.tables
     work = over_kinds(
         batch,
-        lambda first, _: one(first, k_best_kernel, (batch.parent, *tables, scores.table_of)),
+        lambda first, _: one(first, k_best_kernel, (batch.parent, scores.arrays)),
         lambda first, _: one(first, bucket_k_best, (graph, *tables)),
     )
     for s in range(batch.n_samples):

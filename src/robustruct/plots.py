@@ -182,8 +182,9 @@ def costs(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     chart = charts.costs(comparison)
     ax = _axes(ax)
     for i, one in enumerate(chart.intervals):
-        ax.errorbar(one.value, i, xerr=[[one.value - one.low], [one.high - one.value]], fmt="o",
-                    capsize=4)  # fmt: skip
+        ax.errorbar(
+            one.value, i, xerr=[[one.value - one.low], [one.high - one.value]], fmt="o", capsize=4
+        )
     ax.set_yticks(range(len(chart.intervals)), [one.name for one in chart.intervals])
     ax.margins(y=0.3)
     ax.invert_yaxis()
@@ -310,10 +311,22 @@ def _sample(chart: charts.SampleChart, ax: Axes | None) -> Axes:
     bar = BAR_WIDTH / k
     left = places[:, :1] + (np.arange(k) - (k - 1) / 2) * bar
     base = np.repeat(places[:, 1:], k, axis=1)
-    ax.bar(left.ravel(), BAR_HEIGHT * p.ravel(), bar, base.ravel(), color=PREDICTOR,
-           label="predictor p")  # fmt: skip
-    ax.bar(left.ravel(), -BAR_HEIGHT * q.ravel(), bar, base.ravel(), color=ADVERSARY,
-           label="adversary q")  # fmt: skip
+    ax.bar(
+        left.ravel(),
+        BAR_HEIGHT * p.ravel(),
+        bar,
+        base.ravel(),
+        color=PREDICTOR,
+        label="predictor p",
+    )
+    ax.bar(
+        left.ravel(),
+        -BAR_HEIGHT * q.ravel(),
+        bar,
+        base.ravel(),
+        color=ADVERSARY,
+        label="adversary q",
+    )
     clear = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5}  # of the edges
     for i, (x, y) in enumerate(places):
         above, below = y + BAR_HEIGHT + 0.05, y - BAR_HEIGHT - 0.05

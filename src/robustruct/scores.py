@@ -9,6 +9,7 @@ import numpy as np
 from robustruct.arrays import as_floats
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
+from robustruct.kernels.structs import ScoreArrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,11 @@ class Scores:
     @property
     def n_labels(self) -> int:
         return self.unary.shape[1]
+
+    @property
+    def arrays(self) -> ScoreArrays:
+        """What the kernels take."""
+        return ScoreArrays(self.unary, self.tables, self.table_of)
 
     def part(self, first: int, last: int) -> Scores:
         """The scores of samples first .. last-1."""

@@ -109,9 +109,23 @@ def test_files_may_be_compressed_and_are_written_whole(folder, here) -> None:
 
 def test_json_of_train_evaluate_and_inspect(folder, here) -> None:
     done = run(
-        "train", TRAIN, "-o", "crf.model", "--model", "crf", "--json", "--dev", TEST,
-        "--alpha", "1", "--alpha", "0.1", "--folds", "2", cwd=folder,
-    )  # fmt: skip
+        "train",
+        TRAIN,
+        "-o",
+        "crf.model",
+        "--model",
+        "crf",
+        "--json",
+        "--dev",
+        TEST,
+        "--alpha",
+        "1",
+        "--alpha",
+        "0.1",
+        "--folds",
+        "2",
+        cwd=folder,
+    )
     result = json.loads(done.stdout)
     assert (result["model"], result["n_samples"], result["n_nodes"]) == ("CRF", 8, 45)
     assert set(result["alpha_scores"]) == {"1.0", "0.1"}
@@ -142,8 +156,10 @@ def test_a_closed_pipe_is_no_drama(folder) -> None:
     long.write_text((TEST.read_text() + "\n") * 1200)
     with subprocess.Popen(
         [*COMMAND, "predict", "ner.model", "long.conll"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -152,12 +168,26 @@ def test_a_closed_pipe_is_no_drama(folder) -> None:
 
 def test_ctrl_c_leaves_nothing_behind(folder) -> None:
     with subprocess.Popen(
-        [*COMMAND, "train", str(TRAIN), "-o", "no.model", "--tol", "1e-15", "--alpha", "1e-6",
-         "--max-iter", "100000000"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [
+            *COMMAND,
+            "train",
+            str(TRAIN),
+            "-o",
+            "no.model",
+            "--tol",
+            "1e-15",
+            "--alpha",
+            "1e-6",
+            "--max-iter",
+            "100000000",
+        ],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         # Tests that run in the background of a shell would hand down that it is to be ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:  # fmt: skip
+    ) as process:
         while "pass" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
@@ -172,9 +202,11 @@ def test_progress_on_a_terminal(folder) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, "train", str(TRAIN), "-o", "tty.model", "--alpha", "0.05", "--json"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=theirs,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
-    ) as process:  # fmt: skip
+    ) as process:
         os.close(theirs)
         shown = b""
         while True:

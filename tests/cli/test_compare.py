@@ -86,9 +86,12 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "compare", "train.conll", "--no-report"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )  # fmt: skip
+    )
     os.close(theirs)
     shown = b""
     while True:

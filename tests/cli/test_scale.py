@@ -60,9 +60,10 @@ def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "distributed.cli.dask_" + str(arguments[0])]
     with subprocess.Popen(
         [*command, *map(str, arguments[1:])],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             yield process
         finally:
@@ -267,9 +268,12 @@ def interrupted(folder: Path, how: signal.Signals) -> tuple[int, str]:
     """Start a training that would take long, and stop it after two checkpoints or more."""
     with subprocess.Popen(
         [*COMMAND, "train", "-o", "m", *LONG, "--max-iter", "100000000"],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:  # fmt: skip
+    ) as process:
         deadline = time.monotonic() + 60
         while len(kept_passes(folder)) < 2:
             assert process.poll() is None

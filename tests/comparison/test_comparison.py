@@ -141,14 +141,20 @@ def test_too_few_samples_are_refused() -> None:
 @pytest.mark.parametrize(
     ("difference", "said"),
     [
-        (Difference("AGM", "CRF", -0.2, -0.3, -0.1, 1e-4),
-         "AGM costs less than CRF: by 0.2 (0.1 to 0.3, p < 0.001)"),
-        (Difference("AGM", "CRF", 0.2, 0.1, 0.3, 0.02),
-         "CRF costs less than AGM: by 0.2 (0.1 to 0.3, p = 0.02)"),
-        (Difference("AGM", "CRF", 0.2, -0.1, 0.3, 0.2),
-         "AGM and CRF: no significant difference (p = 0.2)"),
+        (
+            Difference("AGM", "CRF", -0.2, -0.3, -0.1, 1e-4),
+            "AGM costs less than CRF: by 0.2 (0.1 to 0.3, p < 0.001)",
+        ),
+        (
+            Difference("AGM", "CRF", 0.2, 0.1, 0.3, 0.02),
+            "CRF costs less than AGM: by 0.2 (0.1 to 0.3, p = 0.02)",
+        ),
+        (
+            Difference("AGM", "CRF", 0.2, -0.1, 0.3, 0.2),
+            "AGM and CRF: no significant difference (p = 0.2)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_differences_in_words(difference: Difference, said: str) -> None:
     assert str(difference) == said
 

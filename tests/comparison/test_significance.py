@@ -59,9 +59,12 @@ def test_sign_flips_agree_with_enumeration_and_with_scipy() -> None:
     ours = sign_flip_p_value(difference, rng)
     assert ours == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 9999) + 1e-4)
     theirs = stats.permutation_test(
-        (difference, np.zeros(10)), lambda a, b: np.sum(a - b), permutation_type="samples",
-        n_resamples=np.inf, vectorized=False,
-    )  # fmt: skip
+        (difference, np.zeros(10)),
+        lambda a, b: np.sum(a - b),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=False,
+    )
     assert exact == pytest.approx(theirs.pvalue)
 
 

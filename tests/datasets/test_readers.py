@@ -96,11 +96,26 @@ def test_chunking_attributes_are_those_of_the_template():
     sentence = [("He", "PRP"), ("saw", "VBD"), ("it", "PRP")]
     first, middle, last = chunking_attributes(sentence)
     assert middle == [
-        "U00:_B-1", "U01:He", "U02:saw", "U03:it", "U04:_B+1", "U05:He/saw", "U06:saw/it",
-        "U10:_B-1", "U11:PRP", "U12:VBD", "U13:PRP", "U14:_B+1",
-        "U15:_B-1/PRP", "U16:PRP/VBD", "U17:VBD/PRP", "U18:PRP/_B+1",
-        "U20:_B-1/PRP/VBD", "U21:PRP/VBD/PRP", "U22:VBD/PRP/_B+1",
-    ]  # fmt: skip
+        "U00:_B-1",
+        "U01:He",
+        "U02:saw",
+        "U03:it",
+        "U04:_B+1",
+        "U05:He/saw",
+        "U06:saw/it",
+        "U10:_B-1",
+        "U11:PRP",
+        "U12:VBD",
+        "U13:PRP",
+        "U14:_B+1",
+        "U15:_B-1/PRP",
+        "U16:PRP/VBD",
+        "U17:VBD/PRP",
+        "U18:PRP/_B+1",
+        "U20:_B-1/PRP/VBD",
+        "U21:PRP/VBD/PRP",
+        "U22:VBD/PRP/_B+1",
+    ]
     assert len(middle) == 19
     assert first[:2] == ["U00:_B-2", "U01:_B-1"]
     assert first[-1] == "__BOS__"

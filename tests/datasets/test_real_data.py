@@ -78,8 +78,17 @@ def test_ocr(data_home):
     data = datasets.load_ocr(data_home=data_home)
     assert (len(data), data.n_nodes) == (6877, 52152)
     assert np.bincount(data.groups).tolist() == [
-        626, 704, 684, 698, 693, 651, 739, 717, 690, 675,
-    ]  # fmt: skip
+        626,
+        704,
+        684,
+        698,
+        693,
+        651,
+        739,
+        717,
+        690,
+        675,
+    ]
     assert counts(data)["a"] == 4034
     assert counts(data)["z"] == 1094
     lengths = [len(x) for x in data.X]

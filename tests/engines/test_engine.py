@@ -69,13 +69,18 @@ def shards_of(data, sizes):
         [
             SampleShard(
                 Corpus(
-                    list(data.X[a:b]), list(data.y[a:b]), None, None, [], JsonLinesFormat(),
+                    list(data.X[a:b]),
+                    list(data.y[a:b]),
+                    None,
+                    None,
+                    [],
+                    JsonLinesFormat(),
                     name=f"shard {i}",
                 )
             )
             for i, (a, b) in enumerate(pairwise(cuts))
         ]
-    )  # fmt: skip
+    )
 
 
 # ---- the same result
@@ -217,8 +222,10 @@ def dask_process(*arguments):
     """A scheduler or a worker of its own, killed at the end."""
     with subprocess.Popen(
         [sys.executable, "-m", f"distributed.cli.dask_{arguments[0]}", *map(str, arguments[1:])],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
         try:
             yield process
         finally:
@@ -228,9 +235,9 @@ def dask_process(*arguments):
 
 @pytest.mark.parametrize("Model", [AGM, CRF])
 def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
-    from robustruct.engines.dask.shards import DaskSites
+    from robustruct.engines.dask.shards import DaskShards
 
-    original, calls = DaskSites._ask, []
+    original, calls = DaskShards._ask, []
     file = tmp_path / "scheduler.json"
     options = "--host", "127.0.0.1", "--port", 0, "--no-dashboard"
     worker = "worker", "--scheduler-file", file, "--nthreads", 1, "--no-nanny", "--no-dashboard"
@@ -244,14 +251,14 @@ def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
         ):
             client.wait_for_workers(1, timeout=60)
 
-            def ask(sites, task, address, *arguments):
-                future = original(sites, task, address, *arguments)
+            def ask(shards, task, address, *arguments):
+                future = original(shards, task, address, *arguments)
                 calls.append(address)
                 if len(calls) == 6:
                     os.killpg(scheduler.pid, signal.SIGKILL)
                 return future
 
-            monkeypatch.setattr(DaskSites, "_ask", ask)
+            monkeypatch.setattr(DaskShards, "_ask", ask)
             engine = DaskEngine(client)
             with pytest.raises(EngineError, match=r"connection to the Dask scheduler .* is lost"):
                 Model(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
@@ -263,16 +270,16 @@ def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
 
 def slow_at_first(task, seconds):
     """As if what a task needs were compiled at its first call; runs on a worker."""
-    from robustruct.engines.dask import worker as held
+    from robustruct.engines.dask import worker as worker
 
-    plain = getattr(held, task)
+    plain = getattr(worker, task)
 
     def slow(*arguments):
-        setattr(held, task, plain)
+        setattr(worker, task, plain)
         time.sleep(seconds)
         return plain(*arguments)
 
-    setattr(held, task, slow)
+    setattr(worker, task, slow)
 
 
 @pytest.mark.parametrize("task", ["read_summary", "take_round", "take_sum"])
@@ -281,7 +288,7 @@ def test_compiling_does_not_count_as_silence(client, task):
     client.run(slow_at_first, task, 5.0)
     there = AGM(alpha=0.1, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
     assert engine.last_.rebuilt == 0
-    assert not engine.last_.crew.silent
+    assert not engine.last_.pool.silent
     certified_alike(AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
@@ -300,19 +307,19 @@ class Meddler:
         return False
 
     def watch(self, monkeypatch):
-        from robustruct.engines.dask.shards import DaskSites
+        from robustruct.engines.dask.shards import DaskShards
 
-        original = DaskSites._ask
+        original = DaskShards._ask
 
-        def ask(sites, task, address, *arguments):
-            future = original(sites, task, address, *arguments)
-            if sites.n_rounds in self.at:
-                self.at.discard(sites.n_rounds)
+        def ask(shards, task, address, *arguments):
+            future = original(shards, task, address, *arguments)
+            if shards.n_rounds in self.at:
+                self.at.discard(shards.n_rounds)
                 self.action(address)
                 self.done += 1
             return future
 
-        monkeypatch.setattr(DaskSites, "_ask", ask)
+        monkeypatch.setattr(DaskShards, "_ask", ask)
 
 
 @pytest.mark.parametrize("Model", [AGM, SSVM])
@@ -337,18 +344,18 @@ def test_workers_killed_in_the_middle_of_rounds(client, monkeypatch, faults, Mod
 
 
 def test_a_worker_killed_while_a_crf_trains(client, monkeypatch):
-    from robustruct.engines.dask.shards import DaskSites
+    from robustruct.engines.dask.shards import DaskShards
 
-    engine, original, calls = DaskEngine(client), DaskSites._ask, []
+    engine, original, calls = DaskEngine(client), DaskShards._ask, []
 
-    def ask(sites, task, address, *arguments):
-        future = original(sites, task, address, *arguments)
+    def ask(shards, task, address, *arguments):
+        future = original(shards, task, address, *arguments)
         calls.append(address)
         if len(calls) == 9:
             os.kill(pids(client)[address], signal.SIGKILL)
         return future
 
-    monkeypatch.setattr(DaskSites, "_ask", ask)
+    monkeypatch.setattr(DaskShards, "_ask", ask)
     there = CRF(alpha=0.01, engine=engine).fit(CHAINS.X, CHAINS.y)
     assert engine.last_.rebuilt >= 1
     certified_alike(CRF(alpha=0.01).fit(CHAINS.X, CHAINS.y), there)
@@ -402,7 +409,7 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
         there = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
         assert engine.last_.moved == 1
         assert engine.last_.rebuilt == 0
-        assert len(set(engine.last_.crew.place.values())) == 3
+        assert len(set(engine.last_.pool.place.values())) == 3
     finally:
         cluster.scale(2)
         deadline = time.monotonic() + 60
@@ -430,9 +437,12 @@ def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     engine = DaskEngine(client)
     model = AGM(
-        alpha=0.01, random_state=0, max_iter=10, engine=engine,
+        alpha=0.01,
+        random_state=0,
+        max_iter=10,
+        engine=engine,
         checkpoint=Checkpoint(tmp_path, 4, resume=True),
-    )  # fmt: skip
+    )
     first = model.fit(data).history_
     model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process
     assert model.history_[: len(first)] == first

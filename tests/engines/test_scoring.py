@@ -76,8 +76,10 @@ def test_columns_are_labelled_as_the_command_does(folder, engine):
     data = ShardedData.from_files("in/*")
     written = predict_shards(model, data, "out", engine)
     assert [Path(name).relative_to(folder).as_posix() for name in written] == [
-        "out/p0.conll", "out/p1.conll.gz", "out/p2",
-    ]  # fmt: skip
+        "out/p0.conll",
+        "out/p1.conll.gz",
+        "out/p2",
+    ]
     for name in list(parts)[:2]:
         predict("model", name, "expected" + name[-3:])
         assert read(name.replace("in/", "out/")) == read("expected" + name[-3:])
@@ -187,9 +189,11 @@ def assert_like_the_command(found, expected) -> None:
 @ENGINES
 def test_columns_are_evaluated_as_one_file_is(folder, engine):
     """With a label that training has not seen, in one shard only, and an empty shard."""
-    model = trained("train.conll", "\n".join(SENTENCES), loss=CostMatrix(
-        [[0, 1, 4], [2, 0, 1], [1, 5, 0]], labels=["D", "N", "V"]
-    ))  # fmt: skip
+    model = trained(
+        "train.conll",
+        "\n".join(SENTENCES),
+        loss=CostMatrix([[0, 1, 4], [2, 0, 1], [1, 5, 0]], labels=["D", "N", "V"]),
+    )
     test = ["cat V\nthe D\n\nthe N\n", "", "dogs Q\nbark V\n\nsleeps D\n"]
     for number, text in enumerate(test):
         write(f"in/{number}.conll", text)
@@ -202,8 +206,12 @@ def test_columns_are_evaluated_as_one_file_is(folder, engine):
     # The same from the definition: costs of the nodes whose label has one.
     predicted = model.predict(read_corpus("all.conll").X)
     truth = [["V", "D"], ["N"], ["Q", "V"], ["D"]]
-    pairs = [(t, p) for ts, ps in zip(truth, predicted, strict=True)
-             for t, p in zip(ts, ps, strict=True) if t != "Q"]  # fmt: skip
+    pairs = [
+        (t, p)
+        for ts, ps in zip(truth, predicted, strict=True)
+        for t, p in zip(ts, ps, strict=True)
+        if t != "Q"
+    ]
     assert found.loss == pytest.approx(
         np.mean([model.cost_[list("DNV").index(p), list("DNV").index(t)] for t, p in pairs])
     )

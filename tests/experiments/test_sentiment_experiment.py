@@ -30,9 +30,15 @@ class TestFeatures:
         by_part = dict(zip(graph.edges[:, 1].tolist(), sides, strict=True))
         # In pre-order: 0 all, 1 It, 2 very good very much, 3 very good, 4 very, 5 good, 6 ...
         assert by_part == {
-            1: "left|True", 2: "right|False", 3: "left|False", 4: "left|True", 5: "right|True",
-            6: "right|False", 7: "left|True", 8: "right|True",
-        }  # fmt: skip
+            1: "left|True",
+            2: "right|False",
+            3: "left|False",
+            4: "left|True",
+            5: "right|True",
+            6: "right|False",
+            7: "left|True",
+            8: "right|True",
+        }
 
     def test_the_tree_keeps_its_shape(self):
         graph, _ = parsed_tree(LINE)

@@ -16,17 +16,38 @@ def small_tree() -> PrunedTree:
     """She gave books to him."""
     labels = ["S", "NP", "VP", "VBD", "NP", "PP", "TO", "NP", "."]
     return PrunedTree(
-        id="a#1", sent="a", words=["She", "gave", "books", "to", "him", "."],
-        pos=["PRP", "VBD", "NNS", "TO", "PRP", "."], pred=1, lemma="give", roleset="give.01",
-        voice="active", v_span=[1, 2], subcat="VP->VBD-NP-PP", label=labels,
+        id="a#1",
+        sent="a",
+        words=["She", "gave", "books", "to", "him", "."],
+        pos=["PRP", "VBD", "NNS", "TO", "PRP", "."],
+        pred=1,
+        lemma="give",
+        roleset="give.01",
+        voice="active",
+        v_span=[1, 2],
+        subcat="VP->VBD-NP-PP",
+        label=labels,
         parent=np.array([-1, 0, 0, 2, 2, 2, 5, 5, 0]),
-        start=[0, 0, 1, 1, 2, 3, 3, 4, 5], end=[6, 1, 5, 2, 3, 5, 4, 5, 6],
-        head=[1, 0, 1, 1, 2, 3, 3, 4, 5], chead=[1, 0, 1, 1, 2, 4, 3, 4, 5],
-        kind=[0, 1, 0, 3, 1, 1, 2, 2, 1], side=[0, -1, 0, 0, 1, 1, 1, 1, 1],
-        path=["S!VP!VBD", "NP^S!VP!VBD", "VP!VBD", "VBD", "NP^VP!VBD", "PP^VP!VBD",
-              "TO^PP^VP!VBD", "NP^PP^VP!VBD", ".^S!VP!VBD"],
-        role=["O", "ARG0", "O", "V", "ARG1", "ARG2", "O", "O", "O"], lost=[],
-    )  # fmt: skip
+        start=[0, 0, 1, 1, 2, 3, 3, 4, 5],
+        end=[6, 1, 5, 2, 3, 5, 4, 5, 6],
+        head=[1, 0, 1, 1, 2, 3, 3, 4, 5],
+        chead=[1, 0, 1, 1, 2, 4, 3, 4, 5],
+        kind=[0, 1, 0, 3, 1, 1, 2, 2, 1],
+        side=[0, -1, 0, 0, 1, 1, 1, 1, 1],
+        path=[
+            "S!VP!VBD",
+            "NP^S!VP!VBD",
+            "VP!VBD",
+            "VBD",
+            "NP^VP!VBD",
+            "PP^VP!VBD",
+            "TO^PP^VP!VBD",
+            "NP^PP^VP!VBD",
+            ".^S!VP!VBD",
+        ],
+        role=["O", "ARG0", "O", "V", "ARG1", "ARG2", "O", "O", "O"],
+        lost=[],
+    )
 
 
 LABELS = np.array([8, 0, 8, 6, 1, 2, 8, 8, 8])
@@ -37,11 +58,25 @@ class TestFeatures:
         of_books = srl_features.node_attributes(small_tree())[4]
         assert len(of_books) == 41
         expected = {
-            "lemma=give", "voice=active", "subcat=VP->VBD-NP-PP", "type=NP", "path=NP^VP!VBD",
-            "up=NP^VP", "position=after", "distance=after|0", "head=books", "head_pos=NNS",
-            "parent=VP", "parent_head=gave", "left=VBD", "right=PP", "frame=np_v_NP_pp",
-            "lemma&head=give|books", "lemma&path=give|NP^VP!VBD", "position&voice=after|active",
-        }  # fmt: skip
+            "lemma=give",
+            "voice=active",
+            "subcat=VP->VBD-NP-PP",
+            "type=NP",
+            "path=NP^VP!VBD",
+            "up=NP^VP",
+            "position=after",
+            "distance=after|0",
+            "head=books",
+            "head_pos=NNS",
+            "parent=VP",
+            "parent_head=gave",
+            "left=VBD",
+            "right=PP",
+            "frame=np_v_NP_pp",
+            "lemma&head=give|books",
+            "lemma&path=give|NP^VP!VBD",
+            "position&voice=after|active",
+        }
         assert expected <= set(of_books)
 
     def test_content_head_and_siblings_at_the_margin(self):
@@ -131,14 +166,21 @@ class TestJudge:
         )
         counted = np.isin(tree.kind, (srl_features.SIBLING, srl_features.PP_CHILD))
         assert judge.tree_costs(digits, cost, candidates=True).mean() == pytest.approx(
-            mean_loss([y[counted] for y in truth], [y[counted] for y in predicted], cost,
-                      classes=np.arange(9))
-        )  # fmt: skip
+            mean_loss(
+                [y[counted] for y in truth],
+                [y[counted] for y in predicted],
+                cost,
+                classes=np.arange(9),
+            )
+        )
         roles = [label for label, name in enumerate(ROLES) if name not in "VO"]
         expected = f1_score(
-            np.concatenate(truth), np.concatenate(predicted), labels=roles, average="micro",
+            np.concatenate(truth),
+            np.concatenate(predicted),
+            labels=roles,
+            average="micro",
             zero_division=0.0,
-        )  # fmt: skip
+        )
         assert judge.role_f1(digits) == pytest.approx(expected)
 
 

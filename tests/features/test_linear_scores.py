@@ -93,10 +93,8 @@ def test_scores_agree_with_a_plain_sum_over_features(form, problem):
     batch = design.batch
     labels = rng.integers(k, size=batch.n_nodes)  # in the user's order
     values = np.empty(batch.n_samples)
-    labelling_scores(
-        0, batch.n_samples, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
-        psi.unary, psi.tables, psi.table_of, batch.from_user(labels), values,
-    )  # fmt: skip
+    given = batch.from_user(labels)
+    labelling_scores(0, batch.n_samples, batch.structure, psi.arrays, given, values)
     per_sample = np.split(labels, batch.node_offsets[1:-1])
     # Columns of dicts appear in the order of the keys, which is that of the arrays.
     weights = split_weights(space, theta, k)

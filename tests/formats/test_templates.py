@@ -59,8 +59,9 @@ def expanded(line: str, rows: list[list[str]], i: int) -> str:
             return word[: int(found[4])]
         if found[1] == "suffix":
             return word[-int(found[4]) :]
-        kinds = ["X" if c.isupper() else "d" if c.isdigit() else "x" if c.isalpha() else c
-                 for c in word]  # fmt: skip
+        kinds = [
+            "X" if c.isupper() else "d" if c.isdigit() else "x" if c.isalpha() else c for c in word
+        ]
         return "".join(c for j, c in enumerate(kinds) if j == 0 or c != kinds[j - 1])
 
     return re.sub(r"%(\w+)\[(-?\d+),(\d+),?(\d+)?\]", value, line)

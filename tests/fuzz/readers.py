@@ -32,7 +32,7 @@ from mutation import (
 from safetensors.numpy import save_file
 
 import robustruct
-from robustruct import AGM, CRF, SSVM, Graph
+from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.formats.container import Kind, checksum, read_container
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
@@ -366,9 +366,9 @@ def _fits() -> list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], s
     for Model, parameters, samples, options in cases:
         folder = WORK / "kept"
         shutil.rmtree(folder, ignore_errors=True)
-        given = {"alpha": 0.1, "tol": 1e-9, "random_state": 0, "checkpoint_every": 1, **parameters}
-        make = functools.partial(Model, **given, checkpoint=folder)
-        fitted(make(max_iter=3), samples, y, **options)
+        given = {"alpha": 0.1, "tol": 1e-9, "random_state": 0, **parameters}
+        make = functools.partial(Model, **given)
+        fitted(make(max_iter=3, checkpoint=Checkpoint(folder, 1)), samples, y, **options)
         name = kept_in(folder)[-1]
         description, arrays, _ = read_container(folder / name, CHECKPOINT)
         content = (folder / name).read_bytes()
@@ -382,7 +382,9 @@ def _resumed(case: Any, put: Callable[[Any], None]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     put(folder / name)
-    model = fitted(make(max_iter=5, resume=True), *data, **options)
+    model = fitted(
+        make(max_iter=5, checkpoint=Checkpoint(folder, 1, resume=True)), *data, **options
+    )
     assert np.isfinite(model.coef_).all()
     assert not np.isnan(model.duality_gap_)
 

@@ -169,9 +169,12 @@ def test_a_forest_is_the_sum_of_its_trees(solver, one, data):
 @every_solver
 def test_one_label(solver):
     game = GameData(
-        np.array([[2.0], [3.0]]), np.array([[1, 0]]), np.full((1, 1, 1), 5.0), np.array([[7.0]]),
+        np.array([[2.0], [3.0]]),
+        np.array([[1, 0]]),
+        np.full((1, 1, 1), 5.0),
+        np.array([[7.0]]),
         np.array([1.0, 2.0]),
-    )  # fmt: skip
+    )
     solution = solved(game, solver)
     assert solution.value == pytest.approx(10 + 21)
     assert solution.status is Status.CONVERGED

@@ -24,9 +24,12 @@ def random_game(edges, k, seed):
     n = max(map(max, edges)) + 1
     cost = rng.random((k, k)) * (1 - np.eye(k))
     return GameData(
-        rng.normal(size=(n, k)), np.array(edges), rng.normal(size=(len(edges), k, k)), cost,
+        rng.normal(size=(n, k)),
+        np.array(edges),
+        rng.normal(size=(len(edges), k, k)),
+        cost,
         rng.random(n) + 0.5,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -87,9 +90,12 @@ def test_an_edge_without_scores_closes_no_cycle():
 def test_trees_and_cycles_in_one_batch():
     some = [random_game(edges, 2, seed) for seed, edges in enumerate([*SHAPES.values(), [(0, 1)]])]
     together = solve_games(
-        [g.unary for g in some], [g.edges for g in some], [g.pairwise for g in some],
-        some[0].cost, [g.node_weight for g in some],
-    )  # fmt: skip
+        [g.unary for g in some],
+        [g.edges for g in some],
+        [g.pairwise for g in some],
+        some[0].cost,
+        [g.node_weight for g in some],
+    )
     for game, found in zip(some, together, strict=True):
         alone = solve_game(game.unary, game.edges, game.pairwise, some[0].cost, game.node_weight)
         assert found.value == pytest.approx(alone.value, abs=1e-5)

@@ -65,10 +65,16 @@ def best_messages(game, parent, table, order, p):
 
 @settings(max_examples=25)
 @given(
-    game=games(max_nodes=5, max_labels=3, min_exponent=-2, max_exponent=1, max_weight_exponent=1,
-               forbid=False),
+    game=games(
+        max_nodes=5,
+        max_labels=3,
+        min_exponent=-2,
+        max_exponent=1,
+        max_weight_exponent=1,
+        forbid=False,
+    ),
     seed=st.integers(0, 1000),
-)  # fmt: skip
+)
 def test_theorem_2(game, seed):
     """g(u) is never below the value of the game, and attains it."""
     parent, table, order = rooted(game)
@@ -124,14 +130,20 @@ def test_nodes_that_agree_up_to_rounding_do_not_throw_the_messages_away():
 
 def test_heavy_nodes_do_not_freeze_the_messages_of_light_ones():
     game = GameData(
-        np.array([[0.0, 96239.0], [34165.0, 45455.0], [85508.0, 5200.0], [0.0, -1e5],
-                  [-27983.0, 1184.0]]),
+        np.array(
+            [[0.0, 96239.0], [34165.0, 45455.0], [85508.0, 5200.0], [0.0, -1e5], [-27983.0, 1184.0]]
+        ),
         np.array([[0, 4], [2, 0], [3, 1]]),
-        np.array([[[0.0, 96239.0], [40361.0, 33333.0]], [[34165.0, 45455.0], [85508.0, 5200.0]],
-                  [[0.0, -1e5], [-27983.0, 1184.0]]]),
+        np.array(
+            [
+                [[0.0, 96239.0], [40361.0, 33333.0]],
+                [[34165.0, 45455.0], [85508.0, 5200.0]],
+                [[0.0, -1e5], [-27983.0, 1184.0]],
+            ]
+        ),
         1 - np.eye(2),
         np.array([100.0, 1.0, 1.0, 1.0, 1e6]),
-    )  # fmt: skip
+    )
     solution = solve_game(*game, solver="dual_decomposition", tol=1e-4)
     assert solution.status is Status.CONVERGED
 

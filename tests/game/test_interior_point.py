@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from robustruct.game.game import Game, Play, Status
+from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solve import solve_batch, solve_game
 from robustruct.graphs import Batch
 from robustruct.scores import Scores
+from robustruct.status import Status
 from robustruct.testing.oracles import local_polytope_value
 from robustruct.testing.strategies import GameData, games
 

@@ -33,10 +33,21 @@ def cost_of(kind, k, rng):
 
 
 KINDS = [
-    "zero-one", "absolute", "absolute, uneven", "absolute, unsorted", "squared", "squared, uneven",
-    "squared, repeated", "asymmetric", "random", "negative", "whole numbers", "reward",
-    "punishment", "zero",
-]  # fmt: skip
+    "zero-one",
+    "absolute",
+    "absolute, uneven",
+    "absolute, unsorted",
+    "squared",
+    "squared, uneven",
+    "squared, repeated",
+    "asymmetric",
+    "random",
+    "negative",
+    "whole numbers",
+    "reward",
+    "punishment",
+    "zero",
+]
 
 
 def assert_equilibrium(scores, cost, weight=1.0, check_value=True):
@@ -89,12 +100,20 @@ def test_any_scores_and_costs(data, k):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("zero-one", "zero-one"), ("absolute", "absolute"), ("absolute, uneven", "absolute"),
-        ("absolute, unsorted", "absolute"), ("squared", "squared"), ("squared, uneven", "squared"),
-        ("squared, repeated", "squared"), ("asymmetric", "any"), ("random", "any"),
-        ("reward", "zero-one"), ("punishment", "any"), ("zero", "zero-one"),
+        ("zero-one", "zero-one"),
+        ("absolute", "absolute"),
+        ("absolute, uneven", "absolute"),
+        ("absolute, unsorted", "absolute"),
+        ("squared", "squared"),
+        ("squared, uneven", "squared"),
+        ("squared, repeated", "squared"),
+        ("asymmetric", "any"),
+        ("random", "any"),
+        ("reward", "zero-one"),
+        ("punishment", "any"),
+        ("zero", "zero-one"),
     ],
-)  # fmt: skip
+)
 def test_the_form_of_a_cost_is_recognised(kind, name):
     rng = np.random.default_rng(0)
     cost = cost_of(kind, 6, rng)

@@ -41,10 +41,15 @@ def test_value_is_that_of_the_local_polytope(seed):
 @settings(max_examples=25)
 @given(
     games(
-        min_nodes=2, max_nodes=4, max_labels=2, max_width=3, min_exponent=-1, max_exponent=1,
+        min_nodes=2,
+        max_nodes=4,
+        max_labels=2,
+        max_width=3,
+        min_exponent=-1,
+        max_exponent=1,
         max_weight_exponent=1,
     )
-)  # fmt: skip
+)
 def test_bounds_hold_for_any_graph(game):
     found = solve_game(*game, solver="relaxed", tol=1e-2)
     slack = 1e-6 * cost_range(game) + rounding(game) + 1e-7

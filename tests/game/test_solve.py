@@ -74,9 +74,13 @@ def test_a_warm_start_must_have_the_same_shape():
     small = solve_game(np.zeros((1, 2)), [], [], COST, solver="linear_program")
     with pytest.raises(InvalidInputError, match="warm_start comes from a game of another shape"):
         solve_game(
-            np.zeros((2, 2)), [(0, 1)], np.zeros((1, 2, 2)), COST, solver="linear_program",
+            np.zeros((2, 2)),
+            [(0, 1)],
+            np.zeros((1, 2, 2)),
+            COST,
+            solver="linear_program",
             warm_start=small,
-        )  # fmt: skip
+        )
 
 
 def test_solvers_are_found_by_name_and_taken_as_objects():

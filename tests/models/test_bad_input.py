@@ -16,7 +16,7 @@ from robustruct.errors import (
     IncompatibleError,
     InvalidInputError,
     RobustructError,
-    blamed_on_lines,
+    errors_at_lines,
 )
 from robustruct.losses import CostMatrix, Loss
 from robustruct.models.parameters import PARAMETERS
@@ -141,7 +141,7 @@ def test_what_is_no_positive_number(value):
         (Graph(np.eye(2), [(0, 1)]), Y3, "X is a Graph; expected a list of samples"),
         (np.ones((2, 3, 4)), Y3, r"shape \(2, 3, 4\).*pass list\(X\)"),
     ],
-)  # fmt: skip
+)
 def test_samples_and_labels(X, y, message):
     with pytest.raises(InvalidInputError, match=message) as caught:
         AGM().fit(X, y)
@@ -338,19 +338,19 @@ def test_a_place_is_written_once_and_the_innermost_fields_stay():
 
 def test_the_line_of_a_file_comes_from_the_sample_not_from_the_words():
     lines = [1, 5, 9]
-    with pytest.raises(FileFormatError) as caught, blamed_on_lines("data", lines):
+    with pytest.raises(FileFormatError) as caught, errors_at_lines("data", lines):
         raise InvalidInputError("the label 'sample 2' of y[0] is odd", sample=1)
     assert str(caught.value) == "data, line 5: the label 'sample 2' of y[0] is odd"
     assert caught.value.sample == 1
     with (
         pytest.raises(FileFormatError, match=r"^data: it is about sample 2 of another"),
-        blamed_on_lines("data", lines),
+        errors_at_lines("data", lines),
     ):
         raise InvalidInputError("it is about sample 2 of another thing")
     with (
         pytest.raises(FileFormatError, match=r"^dev, line 9: no"),
-        blamed_on_lines("dev", lines, validation=True),
-        blamed_on_lines("data", [1]),
+        errors_at_lines("dev", lines, validation=True),
+        errors_at_lines("data", [1]),
     ):
         raise InvalidInputError("no", sample=2, field="validation")
 

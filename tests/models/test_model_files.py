@@ -299,11 +299,13 @@ FORGED = {
     "a weight of nan": (lambda d, a: a["coef_"].put(0, np.nan), "its coef_ is not what a fit"),
     "an infinite cost": (lambda d, a: a["cost_"].put(1, np.inf), "its cost_ is not what a fit"),
     "weights of another type": (
-        lambda d, a: a.update(coef_=a["coef_"].astype(np.float32)), "its coef_ is not what a fit"
+        lambda d, a: a.update(coef_=a["coef_"].astype(np.float32)),
+        "its coef_ is not what a fit",
     ),
     "too few weights": (lambda d, a: a.update(coef_=a["coef_"][1:]), "its weights do not fit"),
     "a label twice": (
-        lambda d, a: d["attributes"]["classes_"]["items"].__setitem__(0, "N"), "its classes_ is not"
+        lambda d, a: d["attributes"]["classes_"]["items"].__setitem__(0, "N"),
+        "its classes_ is not",
     ),
     "a huge type": (
         lambda d, a: d["attributes"]["classes_"].update(dtype="<U1000000000", items=["A", "B"]),
@@ -311,7 +313,8 @@ FORGED = {
     ),
     "no passes": (lambda d, a: d["attributes"].update(n_iter_=-1), "its n_iter_ is not what a fit"),
     "an infinite pass": (
-        lambda d, a: a["history_"].put(0, np.inf), "does not describe a model in full"
+        lambda d, a: a["history_"].put(0, np.inf),
+        "does not describe a model in full",
     ),
     "an unknown decision": (lambda d, a: d["parameters"].update(decision=5), "decision=5 is not"),
     "threads": (lambda d, a: d["parameters"].update(n_jobs="many"), "n_jobs='many'"),
@@ -320,17 +323,20 @@ FORGED = {
         "does not describe a model in full",
     ),
     "wild names": (
-        lambda d, a: a["nodes.name_offsets"].put(1, 10**9), "where names begin are not in order"
+        lambda d, a: a["nodes.name_offsets"].put(1, 10**9),
+        "where names begin are not in order",
     ),
     "types": (lambda d, a: d["space"].update(types=["t"]), "types of nodes do not fit"),
     "a type that is a list": (lambda d, a: d["space"].update(types=[[1]]), "bias or types of"),
     "a wide space": (
-        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 10**18}), "do not fit"
+        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 10**18}),
+        "do not fit",
     ),
     "half a column": (
-        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 0.5}), "0.5 columns"
+        lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 0.5}),
+        "0.5 columns",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORGED)
@@ -361,9 +367,15 @@ def test_a_version_in_other_digits(saved):
 
 
 COLUMNS = {
-    "version": 1, "format": "conll", "n_columns": 3, "label_column": 2, "weight_column": None,
-    "separator": "tab", "comment": None, "template": "U:%x[0,0]",
-}  # fmt: skip
+    "version": 1,
+    "format": "conll",
+    "n_columns": 3,
+    "label_column": 2,
+    "weight_column": None,
+    "separator": "tab",
+    "comment": None,
+    "template": "U:%x[0,0]",
+}
 
 
 def test_columns_can_be_stored():

@@ -30,7 +30,7 @@ from robustruct.models import base
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers.checkpoints import CHECKPOINT, Checkpoints, interval
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -121,10 +121,14 @@ KILLED = {
     "SSVM": {"model": "SSVM", "tol": 1e-9, "max_iter": 60, "every": 2},
     "CRF": {"model": "CRF", "tol": 1e-13, "every": 7},
     "two threads": {
-        "model": "AGM", "tol": 1e-9, "max_iter": 40, "every": 1, "n_jobs": 2,
+        "model": "AGM",
+        "tol": 1e-9,
+        "max_iter": 40,
+        "every": 1,
+        "n_jobs": 2,
         "n_samples": 250,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", KILLED)
@@ -326,8 +330,8 @@ def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
     def never(*arguments):
         raise AssertionError("there is nothing left to do")
 
-    monkeypatch.setattr(Site, "round", never)
-    monkeypatch.setattr(Site, "likelihood", never)
+    monkeypatch.setattr(LocalShards, "round", never)
+    monkeypatch.setattr(LocalShards, "likelihood", never)
     again = Model(alpha=0.1, random_state=0, checkpoint=resuming(model)).fit(X, y)
     assert outcome(again) == expected
     assert [at.time for at in again.history_] == [at.time for at in model.history_]
@@ -453,29 +457,33 @@ FORGED: dict[str, tuple[Any, str]] = {
     "an infinite pass": (put("progress.history", np.inf), "progress.history holds inf"),
     "no passes": (put("optimizer.n_passes", -1), "optimizer.n_passes holds -1"),
     "a negative penalty": (put("optimizer.kappa", -1.0), "optimizer.kappa holds -1"),
-    "marginals of nan": (put("optimizer.sites.0.r", np.nan), r"sites\.0\.r holds nan"),
-    "no distribution": (put("optimizer.sites.0.r", 7.0), "is no distribution"),
-    "pairs out of range": (put("optimizer.sites.0.pair", 10**6), "names labels that there are not"),
-    "lists out of range": (put("optimizer.sites.0.count", 10**6), "counts more than there is"),
+    "marginals of nan": (put("optimizer.shards.0.r", np.nan), r"shards\.0\.r holds nan"),
+    "no distribution": (put("optimizer.shards.0.r", 7.0), "is no distribution"),
+    "pairs out of range": (
+        put("optimizer.shards.0.pair", 10**6),
+        "names labels that there are not",
+    ),
+    "lists out of range": (put("optimizer.shards.0.count", 10**6), "counts more than there is"),
     "another shape": (
         lambda d, a: a.update({"optimizer.theta": a["optimizer.theta"][1:]}),
         "optimizer.theta has type",
     ),
     "another type": (
-        lambda d, a: a.update({"progress.stopped": np.array([0.5])}), "progress.stopped has type"
+        lambda d, a: a.update({"progress.stopped": np.array([0.5])}),
+        "progress.stopped has type",
     ),
     "nothing": (lambda d, a: a.pop("progress.primal"), "progress.primal is missing"),
     "more": (lambda d, a: a.update({"progress.x": np.zeros(1)}), "progress.x is not known"),
     "no seed": (lambda d, a: d.update(seed=-1), "does not describe a checkpoint"),
     "no identity": (lambda d, a: d.pop("identity"), "does not describe a checkpoint"),
     "scores of nothing": (lambda d, a: d.update(alpha_scores=[[1]]), "does not describe"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
     X, y = chains(6)
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path, checkpoint_every=5)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=Checkpoint(tmp_path, 5))
     model.fit(X, y)
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
@@ -483,7 +491,7 @@ def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
     change(description, arrays)
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match=message):
-        model.set_params(resume=True, max_iter=4).fit(X, y)
+        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
 
 
 def test_forged_labellings_on_cycles_are_refused(tmp_path):
@@ -491,10 +499,10 @@ def test_forged_labellings_on_cycles_are_refused(tmp_path):
     model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path).fit(X, y)
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
-    arrays["optimizer.sites.0.atom"][0, 0] = 10**6
+    arrays["optimizer.shards.0.atom"][0, 0] = 10**6
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match="names labels that there are not"):
-        model.set_params(resume=True, max_iter=4).fit(X, y)
+        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
 
 
 # ------------------------------------------------------------------------- whose folder is it
@@ -619,7 +627,7 @@ def test_shards_in_this_process(tmp_path, monkeypatch):
         model.fit(ShardedData.from_samples(*chains(30), 2))
 
 
-class Forgetful(Site):
+class Forgetful(LocalShards):
     """Samples elsewhere, whose blocks do not travel."""
 
     def state(self):
@@ -645,7 +653,7 @@ def test_where_blocks_are_not_kept_the_weights_are(tmp_path):
     assert second.converged
     assert second.history[: len(first.history)] == first.history
     plain = Progress(problem, 1e-3)
-    fit_pairwise(PairwiseAscent(Site.of(problem)), plain, 2000, 0)
+    fit_pairwise(PairwiseAscent(LocalShards.of(problem)), plain, 2000, 0)
     assert second.dual <= plain.primal
     assert plain.dual <= second.primal
 

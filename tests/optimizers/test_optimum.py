@@ -16,7 +16,7 @@ from training_cases import (
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.optimizers.lbfgs import fit_likelihood
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 
 every_case = pytest.mark.parametrize("name", list(CASES))
@@ -67,7 +67,7 @@ def test_likelihood_has_the_optimum_of_the_reference(name):
     reference, best = enumerated(name).likelihood_optimum()
     problem = CASES[name].problem()
     progress = Progress(problem, 1e-9)
-    fit_likelihood(Site.of(problem), progress, 1000)
+    fit_likelihood(LocalShards.of(problem), progress, 1000)
     assert progress.converged
     assert progress.primal == pytest.approx(reference, rel=1e-8)
     np.testing.assert_allclose(progress.theta, best, atol=1e-3)

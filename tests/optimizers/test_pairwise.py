@@ -14,7 +14,7 @@ from robustruct.graphs import Graph
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers import dual_variables as dual_blocks
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import DENSE, SPARSE, Density
 
@@ -22,7 +22,7 @@ every_case = pytest.mark.parametrize("name", list(CASES))
 
 
 def after_passes(problem, n_passes, seed=0):
-    ascent = PairwiseAscent(Site.of(problem))
+    ascent = PairwiseAscent(LocalShards.of(problem))
     for _ in range(n_passes):
         ascent.run_pass(seed)
         ascent.n_passes += 1
@@ -45,8 +45,8 @@ def projected(v):
 @pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
 def test_marginals_are_consistent_even_without_repair(name, hinge):
     problem = CASES[name].problem(hinge=hinge)
-    blocks = blocks_of(after_passes(problem, 30))
-    r, q, batch = blocks.q.r, blocks.q.dense_edges(), problem.design.batch
+    dual = blocks_of(after_passes(problem, 30))
+    r, q, batch = dual.q.r, dual.q.dense_edges(), problem.design.batch
     edges = np.flatnonzero(batch.parent >= 0)
     assert r.min() >= 0
     assert q.min() >= 0
@@ -61,10 +61,10 @@ def test_moments_followed_step_by_step_are_those_of_the_marginals(name, hinge):
     ascent = after_passes(CASES[name].problem(hinge=hinge), 30)
     followed = ascent.moments()
     recomputed = np.empty_like(ascent.theta)
-    ascent.sites.moments(recomputed)
+    ascent.shards.moments(recomputed)
     np.testing.assert_allclose(followed, recomputed, atol=1e-9)
-    for place, _, values in blocks_of(ascent)._changes:  # scratch is left clean
-        assert (place == -1).all()
+    for line_of, _, values in blocks_of(ascent)._changes:  # scratch is left clean
+        assert (line_of == -1).all()
         assert not values.any()
 
 
@@ -89,17 +89,17 @@ def test_the_adversary_never_plays_what_is_forbidden(name):
 def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     problem = CASES[name].problem(hinge=hinge)
     ascent = after_passes(problem, n_passes)
-    blocks, gap = blocks_of(ascent), 0.0
+    dual, gap = blocks_of(ascent), 0.0
     for s, share in enumerate(problem.share):
-        looked = copy.copy(blocks)  # a visit reports before it moves; it moves copies
-        looked.q, theta = copy.deepcopy(blocks.q), ascent.theta.copy()
+        looked = copy.copy(dual)  # a visit reports before it moves; it moves copies
+        looked.q, theta = copy.deepcopy(dual.q), ascent.theta.copy()
         looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa, ascent.inner)
-        gap += share * (looked.gap[s] + looked.given[s])
+        gap += share * (looked.gap[s] + looked.predictor_regret[s])
     outer = ascent.gap_parts()[1]
-    step = blocks.q.r @ problem.cost.T * blocks.inv_mu
-    p = blocks.p0 if hinge else projected(blocks.p0 - step)
+    step = dual.q.r @ problem.cost.T * dual.inv_mu
+    p = dual.p0 if hinge else projected(dual.p0 - step)
     primal = problem.primal(ascent.theta, np.ascontiguousarray(p))
-    dual = problem.dual(ascent.moments() / problem.alpha, blocks.q.r)
+    dual = problem.dual(ascent.moments() / problem.alpha, dual.q.r)
     assert primal - dual == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
 
 
@@ -126,7 +126,7 @@ def test_a_centre_given_is_a_warm_start():
     problem = CASES["trees"].problem()
     cold, _ = fitted(problem, tol=1e-3, check_every=1)
     progress = Progress(problem, 1e-3, check_every=1)
-    warm = PairwiseAscent(Site.of(problem), centre=cold.theta)
+    warm = PairwiseAscent(LocalShards.of(problem), centre=cold.theta)
     fit_pairwise(warm, progress, 3000, 0)
     assert progress.converged
     assert progress.history[0].primal < cold.history[0].primal
@@ -135,7 +135,7 @@ def test_a_centre_given_is_a_warm_start():
 def test_lists_of_pairs_grow_when_they_are_full():
     case = random_case(20, sizes=(4,) * 6, n_labels=5, n_edge_features=0, alpha=5.0)
     problem = case.problem()
-    ascent = PairwiseAscent(Site.of(problem))
+    ascent = PairwiseAscent(LocalShards.of(problem))
     q = blocks_of(ascent).q
     q.pair, q.mass = q.pair[:, :1].copy(), q.mass[:, :1].copy()
     progress = Progress(problem, 1e-3)

@@ -57,7 +57,7 @@ def test_the_relaxed_objective_is_at_least_the_exact_one(hinge):
         assert record.primal >= lower * (1 - 1e-9)
         assert record.dual <= progress.primal
     recomputed = np.empty_like(ascent.theta)
-    ascent.sites.moments(recomputed)
+    ascent.shards.moments(recomputed)
     np.testing.assert_allclose(ascent.moments(), recomputed, atol=1e-8)
 
 

@@ -12,7 +12,7 @@ from robustruct import parallel
 from robustruct.errors import InternalError
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.lbfgs import penalised
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 
 every_case = pytest.mark.parametrize("name", list(CASES))
@@ -48,7 +48,7 @@ def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
 
 @every_case
 def test_likelihood_is_that_of_enumeration(name):
-    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
     for seed in range(3):
         theta = drawn(name, seed)[0]
         value, gradient = likelihood(theta)
@@ -59,7 +59,7 @@ def test_likelihood_is_that_of_enumeration(name):
 
 @every_case
 def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
-    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
     theta = drawn(name, 0)[0]
     gradient = likelihood(theta)[1]
     step = 1e-5
@@ -73,7 +73,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
 @every_case
 def test_any_weights_bound_the_likelihood_from_below(name):
     best, _ = enumerated(name).likelihood_optimum()
-    likelihood = partial(penalised, Site.of(CASES[name].problem()))
+    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
     for seed in range(5):
         value, gradient = likelihood(drawn(name, seed)[0])
         assert value - gradient @ gradient / (2 * CASES[name].alpha) <= best + 1e-9
@@ -111,14 +111,14 @@ def test_sums_in_stretches_are_those_of_the_whole(name, hinge, n_jobs, monkeypat
     problem = CASES[name].problem(hinge=hinge, n_jobs=n_jobs)
     theta, p, _ = drawn(name, 5)
     p = np.ascontiguousarray(problem.design.batch.from_user(np.concatenate(p)))
-    ascent = PairwiseAscent(Site.of(problem))
+    ascent = PairwiseAscent(LocalShards.of(problem))
     ascent.run_pass(0)
-    blocks, found = ascent.sites.first.blocks, {}
+    dual, found = ascent.shards.first.dual, {}
     for size in (2**18, 7):  # numbers in a stretch: all of the batch, and a node or two
         monkeypatch.setattr(parallel, "CACHE_FRIENDLY", size)
         moments = np.empty(problem.n_weights)
-        blocks.moments(moments)
-        found[size] = problem.regret(theta, p), problem.gain(blocks.q.r), moments
+        dual.moments(moments)
+        found[size] = problem.regret(theta, p), problem.gain(dual.q.r), moments
     for whole, pieces in zip(*found.values(), strict=True):
         np.testing.assert_allclose(pieces, whole, rtol=1e-11, atol=1e-13)
 

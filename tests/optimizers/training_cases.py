@@ -23,8 +23,8 @@ from robustruct.features import FeatureSpace
 from robustruct.graphs import Graph
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
-from robustruct.optimizers.dual_variables import DualBlocks
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.dual_variables import DualVariables
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 from robustruct.testing.oracles import full_game_value
 
@@ -216,14 +216,14 @@ def fitted(
 ) -> tuple[Progress, PairwiseAscent]:
     """A fit by pairwise ascent."""
     progress = Progress(problem, tol, check_every=check_every)
-    ascent = PairwiseAscent(Site.of(problem))
+    ascent = PairwiseAscent(LocalShards.of(problem))
     fit_pairwise(ascent, progress, max_iter, seed)
     return progress, ascent
 
 
-def blocks_of(ascent: PairwiseAscent) -> DualBlocks:
+def blocks_of(ascent: PairwiseAscent) -> DualVariables:
     """The dual blocks of all samples."""
-    return ascent.sites.shards[0].blocks
+    return ascent.shards.shards[0].dual
 
 
 class Enumerated:

@@ -42,9 +42,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(
-    browser: Any, sequences: Comparison, trees: Comparison, tmp_path: Path,
+    browser: Any,
+    sequences: Comparison,
+    trees: Comparison,
+    tmp_path: Path,
     request: pytest.FixtureRequest,
-) -> Any:  # fmt: skip
+) -> Any:
     write({"sequences": sequences, "trees": trees}[request.param], tmp_path / "report.html")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -105,8 +108,13 @@ def test_tabs_by_keyboard(opened: Any) -> None:
     keys = ActionChains(opened)
     keys.send_keys(Keys.TAB).perform()
     assert opened.switch_to.active_element.get_attribute("id") == "report-tab-0"
-    for key, expected in ((Keys.ARROW_RIGHT, 1), (Keys.END, 4), (Keys.ARROW_RIGHT, 0),
-                          (Keys.ARROW_LEFT, 4), (Keys.HOME, 0)):  # fmt: skip
+    for key, expected in (
+        (Keys.ARROW_RIGHT, 1),
+        (Keys.END, 4),
+        (Keys.ARROW_RIGHT, 0),
+        (Keys.ARROW_LEFT, 4),
+        (Keys.HOME, 0),
+    ):
         ActionChains(opened).send_keys(key).perform()
         assert visible_panels(opened) == [f"report-panel-{expected}"]
         assert opened.switch_to.active_element.get_attribute("id") == f"report-tab-{expected}"

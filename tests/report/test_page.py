@@ -146,8 +146,10 @@ def test_ticks_are_few_round_and_inside(low: float, factor: float, log: bool) ->
     room = 1e-4 * low if log else 1e-6 * (high - low)
     assert all(low - room <= tick <= high * 1.0001 for tick in found)
     if factor > 100 and log:
-        assert all(round(tick / 10 ** math.floor(math.log10(tick * 1.001)), 6) in (1, 2, 3, 5)
-                   for tick in found)  # fmt: skip
+        assert all(
+            round(tick / 10 ** math.floor(math.log10(tick * 1.001)), 6) in (1, 2, 3, 5)
+            for tick in found
+        )
 
 
 @pytest.mark.parametrize(

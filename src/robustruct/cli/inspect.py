@@ -14,7 +14,7 @@ from robustruct.cli.errors import BadInputError
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
 from robustruct.cli.tables import number, table
-from robustruct.errors import blamed_on_lines
+from robustruct.errors import errors_at_lines
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -161,7 +161,7 @@ def explain(
                 f"{lines.name}: there is no sample {sample}; it has {len(found)}, counted from 0."
             )
         (x,) = form.features(found[-1:])
-        with blamed_on_lines(lines.name, [found[-1].line]):
+        with errors_at_lines(lines.name, [found[-1].line]):
             found_why = model.explain(x, node, against=None if against is None else known[against])
     return form.node_text(found[-1], node), found_why
 

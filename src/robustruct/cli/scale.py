@@ -14,7 +14,7 @@ import typer
 from robustruct.errors import EngineError, InvalidInputError
 
 if TYPE_CHECKING:
-    from robustruct.engines.local import Engine
+    from robustruct.engines.engine import Engine
 
 ANSWER_WITHIN = 5.0  # seconds that a cluster has to show up
 

@@ -46,7 +46,7 @@ from robustruct.cli.scale import (
     ShardsOption,
 )
 from robustruct.cli.tables import number, table
-from robustruct.errors import blamed_on_lines
+from robustruct.errors import errors_at_lines
 from robustruct.status import Status
 
 if TYPE_CHECKING:
@@ -359,8 +359,8 @@ def _fit_file(
     validation = None if held_out is None else (held_out.X, held_out.y)
     dev_lines = () if held_out is None else held_out.lines
     with (
-        blamed_on_lines(dev or "", dev_lines, validation=True),
-        blamed_on_lines(data, corpus.lines),
+        errors_at_lines(dev or "", dev_lines, validation=True),
+        errors_at_lines(data, corpus.lines),
     ):
         estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
     estimator.input_ = stored(corpus.format)
@@ -377,7 +377,7 @@ def _fit_shards(
     held_out = _read_dev(estimator, dev, layout, shards.format)
     estimator.set_params(loss=chosen)
     validation = None if held_out is None else (held_out.X, held_out.y)
-    with blamed_on_lines(dev or "", () if held_out is None else held_out.lines, validation=True):
+    with errors_at_lines(dev or "", () if held_out is None else held_out.lines, validation=True):
         estimator.fit(shards, validation=validation)
     estimator.set_params(loss=chosen.of(estimator.classes_))
 

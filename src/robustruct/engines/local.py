@@ -1,66 +1,26 @@
-"""Work on shards without a cluster: all of them in this process."""
+"""Work without a cluster: all samples in this process."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import reduce
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
+from robustruct.engines.engine import Samples
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, Settings, Summary, in_memory, plan_of, summarise
-from robustruct.optimizers.local_shards import Holding, Site
-from robustruct.optimizers.optimizer import Sites
+from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.tuning import DENSE, Density
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Samples in memory, as users pass them to ``fit``."""
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    node_weight: Any = None
-
-    def dealt_out(self, n_shards: int) -> ShardedData:
-        """The same in several shards."""
-        weights = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
-        return ShardedData.from_samples(self.X, self.y, n_shards, **weights)
-
-
-class PreparedSites(Sites, Protocol):
-    """Sites that make objectives of the samples they are given."""
-
-    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
-        """Read the samples, decide once for all, encode; ``tick`` is told what is being done."""
-
-    def set_alpha(self, alpha: float) -> None:
-        """Train with another penalty."""
-
-
-class Engine(Protocol):
-    """Where a model trains, predicts and is evaluated."""
-
-    @property
-    def n_workers(self) -> int:
-        """How many shards can be worked on at once."""
-
-    def sites(self, data: ShardedData | Samples) -> AbstractContextManager[PreparedSites]:
-        """The samples where they are to be worked on, until the end of the context."""
-
-    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
-        """``function(item)`` for every item, in order; both are sent by pickle."""
-
-
-class PreparedSite(Site, ABC):
+class PreparedLocalShards(LocalShards, ABC):
     """Samples of this process that are still to be encoded."""
 
     def __init__(self) -> None:
@@ -68,19 +28,19 @@ class PreparedSite(Site, ABC):
 
     @abstractmethod
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
-        """See `PreparedSites`."""
+        """See `PreparedShards`."""
 
     def hold(self, problems: Mapping[int, Problem]) -> None:
         """Train on these."""
         self.tuning = Density.of_all(map(Density.of, problems.values())).tuning()
-        self.shards = {n: Holding(problem, self.tuning) for n, problem in problems.items()}
+        self.shards = {n: ShardState(problem, self.tuning) for n, problem in problems.items()}
 
     def set_alpha(self, alpha: float) -> None:
         """Train with another penalty."""
         self.hold({n: shard.given.with_alpha(alpha) for n, shard in self.shards.items()})
 
 
-class ShardedSite(PreparedSite):
+class FileShards(PreparedLocalShards):
     """All shards in this process."""
 
     def __init__(self, data: ShardedData) -> None:
@@ -102,7 +62,7 @@ class ShardedSite(PreparedSite):
         return plan
 
 
-class MemorySite(PreparedSite):
+class MemoryShards(PreparedLocalShards):
     """Samples in memory: one shard."""
 
     def __init__(self, samples: Samples) -> None:
@@ -119,15 +79,15 @@ class MemorySite(PreparedSite):
         return plan
 
 
-class Here:
+class LocalEngine:
     """The engine that is used where none is given."""
 
     n_workers = 1
 
     @contextmanager
-    def sites(self, data: ShardedData | Samples) -> Iterator[PreparedSite]:
+    def shards(self, data: ShardedData | Samples) -> Iterator[PreparedLocalShards]:
         """The samples in this process."""
-        yield MemorySite(data) if isinstance(data, Samples) else ShardedSite(data)
+        yield MemoryShards(data) if isinstance(data, Samples) else FileShards(data)
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
         """``function(item)`` for every item, one after the other."""

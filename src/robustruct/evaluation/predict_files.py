@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
-from robustruct.errors import InvalidInputError, blamed_on_lines
+from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
 from robustruct.formats.json_lines import as_json
@@ -47,7 +47,7 @@ def answered(
     names = model.classes_.tolist()
     done = 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
-        with blamed_on_lines(lines.name, [sample.line for sample in chunk]):
+        with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
             weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
             answers = [Answer(labels.tolist()) for labels in model.predict(X, weight)]

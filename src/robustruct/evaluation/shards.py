@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.engines.local import Engine, Here
+from robustruct.engines.engine import Engine
+from robustruct.engines.local import LocalEngine
 from robustruct.errors import InvalidInputError
 from robustruct.evaluation.evaluate import Compared, Evaluation, Tally, compared_file, tally
 from robustruct.evaluation.predict_files import CHUNK, answered, write_answers
@@ -57,7 +58,7 @@ def predict_shards(
     for shard, target in zip(data, targets, strict=True):
         if os.path.realpath(target) == os.path.realpath(shard.name):
             raise InvalidInputError(f"{folder} holds the data themselves; name another folder.")
-    (engine or Here()).map(partial(_predict, model), list(zip(data, targets, strict=True)))
+    (engine or LocalEngine()).map(partial(_predict, model), list(zip(data, targets, strict=True)))
     return targets
 
 
@@ -79,7 +80,7 @@ def evaluate_shards(
     loss : optional
         What mistakes cost; by default the loss that the model was trained for.
     """
-    tallies = (engine or Here()).map(partial(_tally, model), data)
+    tallies = (engine or LocalEngine()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))
     return total.evaluated(as_loss(model.loss if loss is None else loss))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from robustruct.graphs import Batch
 from robustruct.kernels.atoms import atom_table_sums, edge_marginals, node_marginals
+from robustruct.kernels.structs import Mixtures
 
 
 class Atoms:
@@ -15,7 +16,7 @@ class Atoms:
         self.batch = batch
         self.n_labels = n_labels
         self.atom = np.zeros((8, batch.n_nodes), np.intp)
-        """(slots, N) labels."""
+        """(room, N) labels."""
         self.atom[0] = labels
         self.mass = np.zeros((batch.n_samples, 8))
         self.mass[:, 0] = 1.0
@@ -25,23 +26,23 @@ class Atoms:
         self.repair()
 
     @property
-    def lists(self) -> tuple[np.ndarray, ...]:
-        """What the kernel moves beside r."""
-        return self.atom, self.mass, self.count
+    def arrays(self) -> Mixtures:
+        """What the kernels take."""
+        return Mixtures(self.r, self.atom, self.mass, self.count)
 
     def grow(self) -> None:
-        """Double the slots where a list is more than half full: full ones refuse steps."""
-        slots = self.mass.shape[1]
-        if 2 * self.count.max() > slots:
-            self.atom = np.pad(self.atom, ((0, slots), (0, 0)))
-            self.mass = np.pad(self.mass, ((0, 0), (0, slots)))
+        """Double the room where a list is more than half full: full ones refuse steps."""
+        room = self.mass.shape[1]
+        if 2 * self.count.max() > room:
+            self.atom = np.pad(self.atom, ((0, room), (0, 0)))
+            self.mass = np.pad(self.mass, ((0, 0), (0, room)))
 
     def repair(self, samples: np.ndarray | None = None) -> None:
         """Sweep up rounding: masses that sum to 1, and the node marginals they imply."""
         b = self.batch
         every = [(0, b.n_samples)] if samples is None else [(s, s + 1) for s in samples]
         for first, last in every:
-            node_marginals(first, last, b.node_offsets, self.atom, self.mass, self.count, self.r)
+            node_marginals(first, last, b.node_offsets, self.arrays)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that steps change; `restore` takes it back."""
@@ -56,15 +57,9 @@ class Atoms:
         """(slots, k, k) edge marginals."""
         b, k = self.batch, self.n_labels
         q = np.zeros((b.n_slots, k, k))
-        edge_marginals(
-            b.node_offsets, b.chord_offsets, b.child, b.parent, self.atom, self.mass, self.count, q
-        )
+        edge_marginals(b.structure, self.arrays, q)
         return q
 
     def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
         """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
-        b = self.batch
-        atom_table_sums(
-            b.node_offsets, b.chord_offsets, b.child, b.parent, table_of, share, self.atom,
-            self.mass, self.count, out,
-        )  # fmt: skip
+        atom_table_sums(self.batch.structure, table_of, share, self.arrays, out)

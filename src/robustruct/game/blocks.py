@@ -5,34 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.graphs import Batch
-from robustruct.kernels.pairs import (
+from robustruct.kernels.edge_pairs import (
     dense_pairs,
     pair_sums,
     repair_pairs,
     sparse_pairs,
     truth_pairs,
 )
+from robustruct.kernels.structs import Marginals
 
 
 class Blocks:
     """Node marginals r and, for the edge of each node, a short list of pairs with their mass."""
 
-    def __init__(self, batch: Batch, n_labels: int, slots: int = 8) -> None:
+    def __init__(self, batch: Batch, n_labels: int, room: int = 8) -> None:
         n, k = batch.n_nodes, n_labels
         self.batch = batch
         self.r = np.zeros((n, k))
-        self.pair = np.zeros((n, min(k * k, slots)), np.int32)
-        """(N, slots) codes child label * k + parent label."""
+        self.pair = np.zeros((n, min(k * k, room)), np.int32)
+        """(N, room) codes child label * k + parent label."""
         self.mass = np.zeros(self.pair.shape)
         self.count = np.zeros(n, np.int32)
-        """(N,) how many slots are in use."""
+        """(N,) how many pairs there are."""
+
+    @property
+    def arrays(self) -> Marginals:
+        """What the kernels take."""
+        return Marginals(self.r, self.pair, self.mass, self.count)
 
     @classmethod
     def at(cls, batch: Batch, labels: np.ndarray, n_labels: int) -> Blocks:
         """All mass on one labelling."""
         blocks = cls(batch, n_labels)
         blocks.r[np.arange(batch.n_nodes), labels] = 1.0
-        truth_pairs(batch.parent, labels, n_labels, blocks.pair, blocks.mass, blocks.count)
+        truth_pairs(batch.parent, labels, n_labels, blocks.arrays)
         return blocks
 
     @classmethod
@@ -40,24 +46,22 @@ class Blocks:
         """From dense marginals r (N, k) and q (N, k, k)."""
         blocks = cls(batch, r.shape[1], 2 * max(int((q > 0).sum(axis=(1, 2)).max()), 4))
         blocks.r[:] = r
-        sparse_pairs(batch.parent, q, blocks.pair, blocks.mass, blocks.count)
+        sparse_pairs(batch.parent, q, blocks.arrays)
         return blocks
 
     def grow(self) -> None:
-        """Double the slots where a list is full: a full list refuses steps that need a new pair."""
-        k2, slots = self.r.shape[1] ** 2, self.pair.shape[1]
-        if slots < k2 and (self.count == slots).any():
-            room = ((0, 0), (0, min(slots, k2 - slots)))
-            self.pair, self.mass = np.pad(self.pair, room), np.pad(self.mass, room)
+        """Double the room where a list is full: a full list refuses steps that need a new pair."""
+        k2, room = self.r.shape[1] ** 2, self.pair.shape[1]
+        if room < k2 and (self.count == room).any():
+            more = ((0, 0), (0, min(room, k2 - room)))
+            self.pair, self.mass = np.pad(self.pair, more), np.pad(self.mass, more)
 
     def repair(self, samples: np.ndarray | None = None) -> None:
         """Make nodes and edges exactly consistent, in all samples or the given ones."""
         b = self.batch
         every = [(0, b.n_samples)] if samples is None else [(s, s + 1) for s in samples]
         for first, last in every:
-            repair_pairs(
-                first, last, b.node_offsets, b.parent, self.r, self.pair, self.mass, self.count
-            )
+            repair_pairs(first, last, b.node_offsets, b.parent, self.arrays)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that steps change; `restore` takes it back."""
@@ -72,9 +76,9 @@ class Blocks:
         """(N, k, k) edge marginals."""
         k = self.r.shape[1]
         q = np.zeros((self.batch.n_nodes, k, k))
-        dense_pairs(self.batch.parent, self.pair, self.mass, self.count, q)
+        dense_pairs(self.batch.parent, self.arrays, q)
         return q
 
     def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
         """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
-        pair_sums(self.batch.parent, table_of, share, self.pair, self.mass, self.count, out)
+        pair_sums(self.batch.parent, table_of, share, self.arrays, out)

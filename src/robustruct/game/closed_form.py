@@ -31,11 +31,11 @@ class ClosedForm(GameSolver):
         batch, unary = game.scores.batch, game.scores.unary
         n, k = unary.shape
         p, r, value = np.empty((n, k)), np.empty((n, k)), np.empty(n)
-        form = CostForm.of(game.cost).arguments
+        form = CostForm.of(game.cost).arrays
 
         def work(first: int, last: int) -> None:
             span = slice(batch.node_offsets[first], batch.node_offsets[last])
-            node_equilibria(*form, game.weight[span], unary[span], p[span], r[span], value[span])
+            node_equilibria(form, game.weight[span], unary[span], p[span], r[span], value[span])
 
         over_samples(work, batch.node_offsets, n_jobs)
         n_samples = batch.n_samples

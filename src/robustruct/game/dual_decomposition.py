@@ -28,6 +28,7 @@ from robustruct.kernels.dual_decomposition import (
     start_messages,
 )
 from robustruct.kernels.game_bounds import augmented_unary
+from robustruct.kernels.structs import Prices, StepRule
 from robustruct.parallel import over_samples
 
 
@@ -84,7 +85,7 @@ class _Search:
         self.options, self.game, self.n_jobs = options, game, n_jobs
         batch = game.scores.batch
         shape = (batch.n_nodes, game.scores.n_labels)
-        self.form = CostForm.of(game.cost).arguments
+        self.form = CostForm.of(game.cost).arrays
         self.sizes = np.diff(batch.node_offsets)
         self.q = np.zeros((*shape, shape[1]))
         if start is None:
@@ -99,42 +100,44 @@ class _Search:
         self.best_p, self.best_r = opening.p, opening.r
         self.lower, self.upper = opening.bounds(game, n_jobs)
 
-        self.alive, self.u = np.zeros(shape, bool), np.zeros(shape)
-        self.size, augmented = np.empty(shape[0]), np.empty(shape)
-        augmented_unary(
-            0, shape[0], game.scores.unary, game.cost, game.weight, self.best_p, augmented
+        self.prices = Prices(
+            u=np.zeros(shape),
+            alive=np.zeros(shape, bool),
+            size=np.empty(shape[0]),
+            p=np.empty(shape),
+            r=np.empty(shape),
+            p_sum=np.zeros(shape),
+            r_sum=np.zeros(shape),
+            mass=np.zeros(batch.n_samples),
+            p_best=self.best_p.copy(),
+            g_best=np.full(batch.n_samples, np.inf),
         )
-        self._over(start_messages, game.scores.unary, augmented, game.scores.tables,
-                   game.scores.table_of, -game.allowed_gap(1.0), self.alive, self.u)  # fmt: skip
-        self._over(message_sizes, game.weight, self.size)
-        self.p, self.r = np.empty(shape), np.empty(shape)
-        self.p_low, self.g_low = self.best_p.copy(), np.full(batch.n_samples, np.inf)
-        self.p_sum, self.r_sum = np.zeros(shape), np.zeros(shape)
-        self.mass = np.zeros(batch.n_samples)
+        augmented, scores = np.empty(shape), game.scores
+        augmented_unary(0, shape[0], scores.unary, game.cost, game.weight, self.best_p, augmented)
+        worst, structure = -game.allowed_gap(1.0), batch.structure
+        self._over(start_messages, structure, scores.arrays, augmented, worst, self.prices)
+        self._over(message_sizes, structure, game.weight, self.prices.size)
         self.step = np.ones(batch.n_samples)
-        total = np.add.reduceat(self.size, batch.node_offsets[:-1])
+        total = np.add.reduceat(self.prices.size, batch.node_offsets[:-1])
         self.longest = np.ptp(game.cost) * np.sqrt(total)
         self.window_end = 2 * options.check_every
         self.window_gap = self.upper - self.lower
 
     def advance(self, n_steps: int) -> None:
         """Some steps on the messages of the active games, then a certificate."""
-        scores, polyak = self.game.scores, self.options.step == "polyak"
+        prices, polyak = self.prices, self.options.step == "polyak"
         step = self.step if polyak else self._diminished()
-        self._over(
-            descend, scores.unary, scores.tables, scores.table_of, self.form, self.game.weight,
-            self.size, self.alive, self.active, n_steps, polyak, step, self.longest, self.lower,
-            self.u, self.p, self.r, self.p_sum, self.r_sum, self.mass, self.p_low, self.g_low,
-        )  # fmt: skip
+        rule = StepRule(n_steps, polyak, step, self.longest, self.lower)
+        self._over(descend, self.game.arrays, self.form, self.active, rule, prices)
         self.n_done += n_steps
         self.n_iter[self.active] = self.n_done
-        mass = np.repeat(np.where(self.mass > 0, self.mass, 1.0), self.sizes)[:, None]
-        for p in (self.p_low, self.p_sum / mass):
+        mass = np.repeat(np.where(prices.mass > 0, prices.mass, 1.0), self.sizes)[:, None]
+        for p in (prices.p_best, prices.p_sum / mass):
             upper = upper_bounds(self.game, p, self.n_jobs)
             better = self.active & (upper < self.upper)
             self.upper[better] = upper[better]
             self._keep(better, self.best_p, p)
-        r = self.r_sum / mass
+        r = prices.r_sum / mass
         self._recover(r, self.active)
         average = self._repaired(self.best_p, r, self.q)
         lower = lower_bounds(self.game, average.r, average.q, self.n_jobs)
@@ -151,7 +154,7 @@ class _Search:
         self.step[gap > 0.5 * self.window_gap] *= 0.9
         self.window_gap = gap
         self.window_end = 2 * self.n_done
-        for total in (self.p_sum, self.r_sum, self.mass):
+        for total in (self.prices.p_sum, self.prices.r_sum, self.prices.mass):
             total[:] = 0.0
 
     def _diminished(self) -> np.ndarray:
@@ -162,10 +165,9 @@ class _Search:
         return Play(self.best_p, self.best_r, self.q, self.n_iter, self.active, self.options.name)
 
     def _recover(self, r: np.ndarray, active: np.ndarray) -> None:
-        self._over(
-            recover_edges, self.game.scores.tables, self.game.scores.table_of, active,
-            self.options.transport == "exact", self.options.sharpness, r, self.q,
-        )  # fmt: skip
+        scores, exact = self.game.scores, self.options.transport == "exact"
+        structure, sharpness = scores.batch.structure, self.options.sharpness
+        self._over(recover_edges, structure, scores.arrays, active, exact, sharpness, r, self.q)
 
     def _repaired(self, p: np.ndarray, r: np.ndarray, q: np.ndarray) -> Play:
         """Feasible copies; forbidden pairs can leave the transport short of its margins."""
@@ -178,11 +180,8 @@ class _Search:
         kept[nodes] = new[nodes]
 
     def _over(self, kernel: object, *arguments: object) -> None:
-        batch = self.game.scores.batch
         over_samples(
-            lambda first, last: kernel(  # type: ignore[operator]
-                first, last, batch.node_offsets, batch.parent, *arguments
-            ),
-            batch.node_offsets,
+            lambda first, last: kernel(first, last, *arguments),  # type: ignore[operator]
+            self.game.scores.batch.node_offsets,
             self.n_jobs,
         )

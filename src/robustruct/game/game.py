@@ -26,6 +26,7 @@ from robustruct.kernels.game_bounds import (
     normalise_predictors,
     sum_largest,
 )
+from robustruct.kernels.structs import GameArrays, Strategies
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -41,6 +42,11 @@ class Game:
     """(k, k) finite, [predicted label, adversary's label]."""
     weight: np.ndarray
     """(N,) non-negative node weights, in the order of the batch."""
+
+    @property
+    def arrays(self) -> GameArrays:
+        """What the kernels take."""
+        return GameArrays(self.scores.batch.structure, self.scores.arrays, self.cost, self.weight)
 
     def scale(self) -> np.ndarray:
         """(S,) the range of the expected cost: what a gap is measured against."""
@@ -59,12 +65,8 @@ class Game:
 
     def sizes(self) -> np.ndarray:
         """(S,) the largest score and cost of every node and edge, added up."""
-        s, b = self.scores, self.scores.batch
-        largest = np.empty(b.n_samples)
-        sum_largest(
-            b.node_offsets, b.chord_offsets, b.parent, s.unary, s.tables, s.table_of, self.cost,
-            self.weight, largest,
-        )  # fmt: skip
+        largest = np.empty(self.scores.batch.n_samples)
+        sum_largest(self.arrays, largest)
         return largest
 
     def allowed_gap(self, tol: float) -> np.ndarray:
@@ -95,10 +97,13 @@ class Play:
         """Room for the strategies of a solver that writes them in place."""
         n, k = game.scores.unary.shape
         n_samples, n_slots = game.scores.batch.n_samples, game.scores.batch.n_slots
-        return cls(
-            np.zeros((n, k)), np.zeros((n, k)), np.zeros((n_slots, k, k)),
-            np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), solver,
-        )  # fmt: skip
+        p, r, q = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n_slots, k, k))
+        return cls(p, r, q, np.zeros(n_samples, np.intp), np.zeros(n_samples, bool), solver)
+
+    @property
+    def strategies(self) -> Strategies:
+        """What the kernels take."""
+        return Strategies(self.p, self.r, self.q)
 
     def repair(self, game: Game, n_jobs: int | None = -1) -> None:
         """Make p, r and q feasible in place; a point that is already feasible does not move.
@@ -111,10 +116,7 @@ class Play:
         s, b = game.scores, game.scores.batch
 
         def forests(first: int, last: int) -> None:
-            make_feasible(
-                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, self.p,
-                self.r, self.q,
-            )  # fmt: skip
+            make_feasible(first, last, b.structure, s.arrays, self.strategies)
 
         def cliques(first: int, last: int) -> None:
             normalise_predictors(b.node_offsets[first], b.node_offsets[last], s.unary, self.p)
@@ -138,27 +140,21 @@ def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarr
         return best_labelling(s.with_unary(augmented), n_jobs)[1]
     upper = np.empty(b.n_samples)
     over_samples(
-        lambda first, last: game_upper(
-            first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of,
-            game.cost, game.weight, p, upper,
-        ),
+        lambda first, last: game_upper(first, last, game.arrays, p, upper),
         b.node_offsets,
         n_jobs,
-    )  # fmt: skip
+    )
     return upper
 
 
 def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """(S,) the least a predictor can be held to by each adversary (r, q)."""
-    s, b = game.scores, game.scores.batch
-    lower = np.empty(b.n_samples)
+    batch = game.scores.batch
+    lower = np.empty(batch.n_samples)
     over_samples(
-        lambda first, last: game_lower(
-            first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of,
-            game.cost, game.weight, r, q, lower,
-        ),
-        b.node_offsets,
+        lambda first, last: game_lower(first, last, game.arrays, r, q, lower),
+        batch.node_offsets,
         n_jobs,
-    )  # fmt: skip
-    add_chords(b.n_nodes, b.chord_offsets, s.tables, s.table_of, q, lower)
+    )
+    add_chords(game.arrays, q, lower)
     return lower

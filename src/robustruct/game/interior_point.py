@@ -14,6 +14,7 @@ from typing import ClassVar
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.kernels.interior_point import interior_point
+from robustruct.kernels.structs import Effort
 from robustruct.parallel import over_samples
 
 
@@ -31,17 +32,20 @@ class InteriorPoint(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        s, b = game.scores, game.scores.batch
         play = Play.empty(game, self.name)
-        allowed = game.allowed_gap(tol)
         warm = play if start is None else start
+        effort = Effort(game.allowed_gap(tol), self.max_iter, 1, play.n_iter, play.exhausted)
         over_samples(
             lambda first, last: interior_point(
-                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, game.cost,
-                game.weight, allowed, self.max_iter, start is not None, warm.p, warm.r, warm.q,
-                play.p, play.r, play.q, play.n_iter, play.exhausted,
+                first,
+                last,
+                game.arrays,
+                effort,
+                start is not None,
+                warm.strategies,
+                play.strategies,
             ),
-            b.node_offsets,
+            game.scores.batch.node_offsets,
             n_jobs,
-        )  # fmt: skip
+        )
         return play

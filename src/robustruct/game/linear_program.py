@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
 from robustruct.inference import junction_trees
-from robustruct.kernels.buckets import JunctionTrees
 from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
+from robustruct.kernels.structs import JunctionTrees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +90,8 @@ class _Cliques:
         self.n_entries = int((k ** (sizes + 1)).sum())
         self.start, self.place = (np.empty(hi - lo + 1, np.intp) for _ in range(2))
         self.regret, self.total = np.empty(self.n_entries), np.empty(self.n_entries)
-        clique_regrets(
-            lo, hi, graph, scores.unary, scores.tables, self.start, self.place, self.regret,
-            self.total,
-        )  # fmt: skip
+        where, out = (self.start, self.place), (self.regret, self.total)
+        clique_regrets(lo, hi, graph, scores.unary, scores.tables, *where, *out)
         above = game.scores.batch.buckets.offsets[lo:hi][sizes > 0]
         parents = game.scores.batch.buckets.members[above] - lo
         room = (hi - lo) * k + 2 * self.n_entries + int((k ** (sizes[parents] + 1)).sum())

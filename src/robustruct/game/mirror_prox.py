@@ -16,6 +16,7 @@ from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.inference import best_labelling
 from robustruct.kernels.mirror_prox import mirror_prox
+from robustruct.kernels.structs import Effort
 from robustruct.parallel import over_samples
 
 
@@ -39,16 +40,15 @@ class MirrorProx(GameSolver):
         play = Play.empty(game, self.name)
         free = game.scale() == 0  # no mistake costs more than another: the game is MAP inference
         allowed = np.where(free, np.inf, game.allowed_gap(tol))
+        effort = Effort(allowed, self.max_iter, self.check_every, play.n_iter, play.exhausted)
         start_p = np.full((n, k), 1.0 / k) if start is None else start.p
         over_samples(
             lambda first, last: mirror_prox(
-                first, last, b.node_offsets, b.parent, s.unary, s.tables, s.table_of, game.cost,
-                game.weight, allowed, self.max_iter, self.check_every, start_p,
-                play.p, play.r, play.q, play.n_iter, play.exhausted,
+                first, last, game.arrays, effort, start_p, play.strategies
             ),
             b.node_offsets,
             n_jobs,
-        )  # fmt: skip
+        )
         if free.any():
             best = Blocks.at(b, best_labelling(s, n_jobs)[0], k)
             nodes = np.repeat(free, np.diff(b.node_offsets))

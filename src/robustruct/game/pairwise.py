@@ -16,11 +16,27 @@ from robustruct.game.blocks import Blocks
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling, junction_trees
-from robustruct.kernels.atoms import atom_visits
-from robustruct.kernels.changes import no_change
+from robustruct.kernels.atoms import visit_cyclic_samples
 from robustruct.kernels.game_bounds import normalise_predictors
-from robustruct.kernels.pairwise import pairwise_visits
+from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
+from robustruct.kernels.structs import (
+    Design,
+    Features,
+    Predictor,
+    Products,
+    Rows,
+    Rules,
+    SampleScores,
+    Scratch,
+    TableRows,
+    Turn,
+    Visits,
+    WeightChange,
+    WeightChanges,
+    Weights,
+)
+from robustruct.scores import Scores
 
 
 @dataclass(frozen=True)
@@ -38,17 +54,21 @@ class Pairwise(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        ascent = _Ascent(game, start)
+        ascent = _Ascent(game, start, self.inner)
         n_samples = game.scores.batch.n_samples
         allowed = game.allowed_gap(tol)
         best = Play(
-            ascent.p0.copy(), ascent.q.r.copy(), ascent.q.dense_edges(),
-            np.zeros(n_samples, np.intp), np.ones(n_samples, bool), self.name,
-        )  # fmt: skip
+            ascent.p0.copy(),
+            ascent.q.r.copy(),
+            ascent.q.dense_edges(),
+            np.zeros(n_samples, np.intp),
+            np.ones(n_samples, bool),
+            self.name,
+        )
         upper, lower = np.full(n_samples, np.inf), np.full(n_samples, -np.inf)
         for round_ in range(1, self.max_iter + 1):
             active = np.flatnonzero(best.exhausted)
-            ascent.round(active, self.inner)
+            ascent.round(active)
             if round_ % self.check_every and round_ > 1:
                 continue
             ascent.check(active, best, upper, lower)
@@ -62,19 +82,15 @@ class Pairwise(GameSolver):
 class _Ascent:
     """The adversary's blocks and the predictor's centre, for every game."""
 
-    def __init__(self, game: Game, start: Play | None) -> None:
+    def __init__(self, game: Game, start: Play | None, inner: int) -> None:
         self.game = game
         scores, batch = game.scores, game.scores.batch
         n, k = scores.unary.shape
-        n_tables = len(scores.tables)
         spread = np.ptp(game.cost)
-        self.inv_mu = np.full(len(game.cost), 1.0 / spread if spread > 0 else 0.0)
-        self.cost_t = np.ascontiguousarray(game.cost.T)
-        self.theta_node = scores.unary.copy()
-        self.theta_edge = scores.tables.reshape(n_tables, k * k).copy()
+        inv_mu = np.full(k, 1.0 / spread if spread > 0 else 0.0)
         self.p0 = np.full((n, k), 1.0 / k) if start is None else start.p.copy()
         normalise_predictors(0, n, scores.unary, self.p0)
-        self._rows = np.arange(n, dtype=np.intp)
+        self.predictor = Predictor.of(game.cost, inv_mu, game.weight, self.p0)
         self.q: Blocks | Atoms
         if batch.n_chords:  # which labellings make up the marginals of a start is not known
             junction_trees(scores)
@@ -83,41 +99,46 @@ class _Ascent:
             self.q = Blocks.at(batch, best_labelling(scores, 1)[0], k)
         else:
             self.q = Blocks.of(batch, start.r, start.q)
-        self.gap, self.given = np.zeros(batch.n_samples), np.zeros(batch.n_samples)
-        self._fixed = (
-            np.arange(n + 1, dtype=np.intp), np.arange(n, dtype=np.int32), np.ones(n),
-            np.arange(n_tables + 1, dtype=np.intp), np.arange(n_tables, dtype=np.int32),
-            np.ones(n_tables), np.arange(n_tables, dtype=np.intp), np.zeros(n_tables, np.intp),
-            np.zeros(n, np.intp), np.zeros((1, k)), np.zeros((2, k, k)),
-        )  # fmt: skip
-        self._changes = no_change(n, n, k), no_change(n_tables, n_tables, k * k)
-        self._no_gram = np.zeros(batch.n_samples + 1, np.intp), np.empty(0)
+        self.design, self.weights, self.changes = _as_training(scores)
+        self.visits = _visits_without_learning(batch.n_samples, inner)
+        nodes = np.diff(batch.node_offsets)
+        largest = int(nodes.max()), int((nodes + np.diff(batch.chord_offsets)).max())
+        self.turn = Turn.room(1, largest[0])
+        self.rooms = SampleScores.room(1, *largest, len(scores.tables), k)
+        self.scratch = Scratch.room(*largest, len(scores.tables), k)
 
-    def round(self, active: np.ndarray, inner: int) -> None:
-        """Up to ``inner`` steps on each active game, then the centres follow."""
-        scores, batch, game = self.game.scores, self.game.scores.batch, self.game
-        x1, x2, x3, f1, f2, f3, rows, turns, kinds, mask, pair_mask = self._fixed
-        starts, empty = self._no_gram
-        q, rates = self.q, np.zeros(batch.n_samples)
+    def round(self, active: np.ndarray) -> None:
+        """Some steps on each active game, then the centres follow."""
+        batch, q = self.game.scores.batch, self.q
+        work = self.turn, self.rooms, self.scratch, self.changes
         if isinstance(q, Atoms):
-            atom_visits(
-                active, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
-                batch.buckets.arrays, (x1, x2, x3, f1, f2, f3), self.theta_node, self.theta_edge,
-                (scores.table_of, rows, turns), (kinds, mask, pair_mask), game.cost, game.weight,
-                rates, self.inv_mu, inner, self.p0, q.r, *q.lists, self._changes, self.gap,
-                self.given,
-            )  # fmt: skip
+            visit_cyclic_samples(
+                active,
+                batch.structure,
+                batch.buckets.arrays,
+                self.design,
+                self.weights,
+                self.predictor,
+                q.arrays,
+                self.visits,
+                *work,
+            )
         else:
-            pairwise_visits(
-                active, batch.node_offsets, batch.parent, (x1, x2, x3, f1, f2, f3),
-                self.theta_node, self.theta_edge, (scores.table_of, rows, turns),
-                (kinds, mask, pair_mask), game.cost, game.weight, rates, self.inv_mu, inner,
-                self.p0, q.r, q.pair, q.mass, q.count, self._changes, starts, starts, empty, empty,
-                self.gap, self.given,
-            )  # fmt: skip
+            self.turn.begin(len(active))
+            visit_samples(
+                0,
+                active,
+                batch.structure,
+                self.design,
+                self.weights,
+                self.predictor,
+                q.arrays,
+                self.visits,
+                *work,
+            )
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
-            move_centres(lo, hi, self.p0, q.r, self.cost_t, self.inv_mu, self._rows, scores.unary)
+            move_centres(lo, hi, self.predictor, self.design.rules, q.r)
         q.grow()
 
     def check(self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray) -> None:
@@ -134,3 +155,33 @@ class _Ascent:
             if new_lower[s] > lower[s]:
                 slots = batch.slots_of(np.array([s]))
                 lower[s], best.r[span], best.q[slots] = new_lower[s], r[span], q[slots]
+
+
+def _as_training(scores: Scores) -> tuple[Design, Weights, WeightChanges]:
+    """Scores as the weights of features: every node and every table is a feature of its own."""
+    (n, k), n_tables = scores.unary.shape, len(scores.tables)
+    masks = np.where(np.isneginf(scores.unary), -np.inf, 0.0)
+    design = Design(
+        Features(_each_its_own(n), _each_its_own(n_tables)),
+        TableRows(scores.table_of, np.arange(n_tables, dtype=np.intp), np.zeros(n_tables, np.intp)),
+        Rules(np.arange(n, dtype=np.intp), masks, np.zeros((2, k, k))),
+    )
+    weights = Weights(scores.unary.copy(), scores.tables.reshape(n_tables, k * k).copy())
+    changes = WeightChanges(
+        WeightChange.none(n, n, k), WeightChange.none(n_tables, n_tables, k * k)
+    )
+    return design, weights, changes
+
+
+def _each_its_own(n: int) -> Rows:
+    """The rows of a unit matrix."""
+    return Rows(np.arange(n + 1, dtype=np.intp), np.arange(n, dtype=np.int32), np.ones(n))
+
+
+def _visits_without_learning(n_samples: int, inner: int) -> Visits:
+    """Visits that leave the weights, here the scores, as they are: then no product is needed."""
+    starts, none = np.zeros(n_samples + 1, np.intp), np.empty(0)
+    zeros = np.zeros(n_samples)
+    return Visits(
+        inner, zeros, Products(starts, starts, none, none), np.zeros(n_samples), zeros.copy()
+    )

@@ -21,6 +21,7 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.kernels.node_game import ABSOLUTE, ANY, SQUARED, ZERO_ONE, node_equilibria
+from robustruct.kernels.structs import CostArrays
 
 _NAMES = {ZERO_ONE: "zero-one", ABSOLUTE: "absolute", SQUARED: "squared", ANY: "any"}
 
@@ -46,9 +47,9 @@ class CostForm:
         return _NAMES[self.kind]
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """The first arguments of the node kernels."""
-        return self.kind, self.place, self.order, self.unit, self.offset, self.cost
+    def arrays(self) -> CostArrays:
+        """What the kernels take."""
+        return CostArrays(self.kind, self.place, self.order, self.unit, self.offset, self.cost)
 
     @classmethod
     def of(cls, cost: np.ndarray) -> CostForm:
@@ -123,8 +124,7 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
         raise InvalidInputError(f"weight = {weight}; it must be a finite number >= 0.")
     p, r, value = np.empty((1, k)), np.empty((1, k)), np.empty(1)
     weights = np.array([float(weight)])
-    arguments = (*CostForm.of(cost).arguments, weights, scores[None].copy(), p, r, value)
-    node_equilibria(*arguments)
+    node_equilibria(CostForm.of(cost).arrays, weights, scores[None].copy(), p, r, value)
     return NodeGame(float(value[0]), p[0], r[0])
 
 

@@ -185,9 +185,13 @@ def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
         )
     n_samples = batch.n_samples
     return Play(
-        p.copy(), r.copy(), batch.edges_from_user(edges), np.zeros(n_samples, np.intp),
-        np.zeros(n_samples, bool), "warm start",
-    )  # fmt: skip
+        p.copy(),
+        r.copy(),
+        batch.edges_from_user(edges),
+        np.zeros(n_samples, np.intp),
+        np.zeros(n_samples, bool),
+        "warm start",
+    )
 
 
 def _checked_game(

@@ -22,6 +22,7 @@ import numpy as np
 from robustruct.graphs.buckets import Buckets
 from robustruct.graphs.triangulation import elimination
 from robustruct.kernels.forests import root_forest
+from robustruct.kernels.structs import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,11 @@ class Batch:
             none.copy(),
             np.zeros(n_samples, np.bool_),
         )
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What the kernels take."""
+        return Structure(self.node_offsets, self.chord_offsets, self.child, self.parent)
 
     def part(self, first: int, last: int) -> Batch:
         """Samples first .. last-1 as a batch of their own."""

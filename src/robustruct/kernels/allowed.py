@@ -14,11 +14,13 @@ from robustruct.kernels.buckets import (
 
 
 @kernel
-def forest_allowed(first, last, offsets, parent, unary, tables, table_of, allowed):
+def forest_allowed(first, last, structure, scores, allowed):
     """allowed (N, k) bool, out: the labels of samples first .. last-1 that can occur.
 
     Up the tree a label needs a partner below each of its edges, then down one above.
     """
+    offsets, parent = structure.offsets, structure.parent
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
     k = unary.shape[1]
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]

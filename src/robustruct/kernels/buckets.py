@@ -9,24 +9,11 @@ are kept; tables are made when they are needed, in memory used by one bucket aft
 ``start`` (n,) says where the message of each node of a sample begins.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.k_best import merge_labels, merge_sums
-
-
-class JunctionTrees(NamedTuple):
-    """What describes the buckets of a batch; see graphs/batch.py and graphs/buckets.py."""
-
-    parent: np.ndarray
-    table_of: np.ndarray
-    offsets: np.ndarray
-    members: np.ndarray
-    first_child: np.ndarray
-    next_child: np.ndarray
-    chord_start: np.ndarray
+from robustruct.kernels.structs import BestLists
 
 
 @helper
@@ -300,10 +287,9 @@ def _log_sum_up(lo, hi, graph, unary, tables, start, messages, stride, digit, ta
 
 
 @kernel
-def bucket_sum(
-    first, last, node_offsets, graph, unary, tables, log_partition, r, q, share, table_sums
-):
-    """Log-partition and marginals of samples first .. last-1; outputs as in `sum_product`."""
+def bucket_sum(first, last, node_offsets, graph, unary, tables, share, gibbs):
+    """Log-partition and marginals of samples first .. last-1; see `sum_product`."""
+    log_partition, r, q, table_sums = gibbs.log_partition, gibbs.r, gibbs.q, gibbs.table_sums
     parent, table_of, offsets, members = graph.parent, graph.table_of, graph.offsets, graph.members
     first_child, next_child, chord_start = graph.first_child, graph.next_child, graph.chord_start
     n_nodes, k = unary.shape
@@ -367,13 +353,14 @@ def bucket_sum(
 
 
 @helper
-def _lists(i, lo, graph, unary, tables, start, messages, labels, lists, sums, left, right, pointer):
-    """lists[x], descending: the best scores of i's part of the junction tree with label x at i,
+def _fill_lists(i, lo, graph, unary, tables, start, messages, labels, best):
+    """best.lists[x]: the best scores of i's part of the junction tree with label x at i,
 
-    given the labels of later nodes. left, right (children, k, size): which entries were added up.
+    given the labels of later nodes; then their merger into best.sums.
     """
     parent, table_of, offsets, members = graph.parent, graph.table_of, graph.offsets, graph.members
     first_child, next_child, chord_start = graph.first_child, graph.next_child, graph.chord_start
+    lists, sums = best.lists, best.sums
     n_nodes, k = unary.shape
     for x in range(k):
         score = unary[i, x]
@@ -388,10 +375,31 @@ def _lists(i, lo, graph, unary, tables, start, messages, labels, lists, sums, le
         while c >= 0:
             at = start[c - lo] + place_in(c, k, offsets, members, labels)
             at += x * k ** (offsets[c + 1] - offsets[c] - 1)
-            merge_sums(lists[x], messages[at], sums, left[number, x], right[number, x], pointer)
+            left, right = best.left[number, x], best.right[number, x]
+            merge_sums(lists[x], messages[at], sums, left, right, best.pointer)
             lists[x, :] = sums
             c = next_child[c]
             number += 1
+    merge_labels(lists, tables[0], 0, False, sums, best.label, best.rank, best.pointer)
+
+
+@helper
+def _room_for_lists(lo, hi, graph, k, size):
+    """Scratch for nodes lo .. hi-1, with room for the children of every bucket."""
+    offsets = graph.offsets
+    most_children = 1
+    n_children = np.zeros(hi - lo, np.intp)
+    for i in range(lo, hi):
+        if offsets[i] < offsets[i + 1]:
+            above = graph.members[offsets[i]] - lo
+            n_children[above] += 1
+            most_children = max(most_children, n_children[above])
+    made_of = np.zeros((2, most_children, k, size), np.intp)
+    where = np.zeros((2, size), np.intp)
+    pointer = np.empty(max(k, size), np.intp)
+    return BestLists(
+        np.empty((k, size)), np.empty(size), made_of[0], made_of[1], where[0], where[1], pointer
+    )
 
 
 @kernel
@@ -402,24 +410,10 @@ def bucket_k_best(lo, hi, graph, unary, tables, size, labels, values):
     which labels made them is worked out again on the way back.
     """
     offsets, members = graph.offsets, graph.members
-    first_child, next_child = graph.first_child, graph.next_child
     n, k = hi - lo, unary.shape[1]
     start = np.empty(n + 1, np.intp)
     messages = np.full((message_starts(lo, hi, offsets, k, start), size), -np.inf)
-    most_children = 1
-    n_children = np.zeros(n, np.intp)
-    for i in range(lo, hi):
-        if offsets[i] < offsets[i + 1]:
-            above = members[offsets[i]] - lo
-            n_children[above] += 1
-            most_children = max(most_children, n_children[above])
-    left = np.zeros((most_children, k, size), np.intp)
-    right = np.zeros((most_children, k, size), np.intp)
-    lists = np.empty((k, size))
-    sums = np.empty(size)
-    pointer = np.empty(max(k, size), np.intp)
-    label = np.zeros(size, np.intp)
-    rank = np.zeros(size, np.intp)
+    best = _room_for_lists(lo, hi, graph, k, size)
     current = np.zeros(unary.shape[0], np.intp)
     for i in range(lo, hi):
         m = offsets[i + 1] - offsets[i]
@@ -428,11 +422,8 @@ def bucket_k_best(lo, hi, graph, unary, tables, size, labels, values):
             for j in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
                 current[members[j]] = code % k
                 code //= k
-            _lists(i, lo, graph, unary, tables, start, messages, current, lists, sums, left, right,
-                   pointer)  # fmt: skip
-            merge_labels(
-                lists, tables[0], 0, False, messages[start[i - lo] + rest], label, rank, pointer
-            )
+            _fill_lists(i, lo, graph, unary, tables, start, messages, current, best)
+            messages[start[i - lo] + rest] = best.sums
     # Components are independent: their lists are added up, root by root.
     n_roots = 0
     roots = np.empty(n, np.intp)
@@ -446,37 +437,41 @@ def bucket_k_best(lo, hi, graph, unary, tables, size, labels, values):
     root_right = np.zeros((n_roots, size), np.intp)
     for number in range(n_roots):
         message = messages[start[roots[number] - lo]]
-        merge_sums(total, message, sums, root_left[number], root_right[number], pointer)
-        total[:] = sums
+        left, right = root_left[number], root_right[number]
+        merge_sums(total, message, best.sums, left, right, best.pointer)
+        total[:] = best.sums
     wanted = np.empty(n, np.intp)
-    found = 0
-    for choice in range(size):
-        if total[choice] == -np.inf:
-            break
-        found += 1
-        values[choice] = total[choice]
-        rest = choice
+    possible = 0
+    while possible < size and total[possible] > -np.inf:
+        values[possible] = total[possible]
+        rest = possible
         for number in range(n_roots - 1, -1, -1):
             wanted[roots[number] - lo] = root_right[number, rest]
             rest = root_left[number, rest]
         for i in range(hi - 1, lo - 1, -1):
-            _lists(i, lo, graph, unary, tables, start, messages, current, lists, sums, left, right,
-                   pointer)  # fmt: skip
-            merge_labels(lists, tables[0], 0, False, sums, label, rank, pointer)
-            x = label[wanted[i - lo]]
-            place = rank[wanted[i - lo]]
-            current[i] = x
-            labels[choice, i - lo] = x
-            number = 0
-            c = first_child[i]
-            while c >= 0:
-                number += 1
-                c = next_child[c]
-            # The lists were added up child by child: undo it from the last child to the first.
-            for last in range(number - 1, -1, -1):
-                c = first_child[i]
-                for _ in range(last):
-                    c = next_child[c]
-                wanted[c - lo] = right[last, x, place]
-                place = left[last, x, place]
-    return found
+            _fill_lists(i, lo, graph, unary, tables, start, messages, current, best)
+            current[i] = best.label[wanted[i - lo]]
+            labels[possible, i - lo] = current[i]
+            _want_of_children(i, lo, graph, current[i], best, wanted)
+        possible += 1
+    return possible
+
+
+@helper
+def _want_of_children(i, lo, graph, x, best, wanted):
+    """Which entry of each child's message made the entry that is wanted of i, with label x.
+
+    The lists were added up child by child: this is undone from the last child to the first.
+    """
+    number = 0
+    c = graph.first_child[i]
+    while c >= 0:
+        number += 1
+        c = graph.next_child[c]
+    place = best.rank[wanted[i - lo]]
+    for last in range(number - 1, -1, -1):
+        c = graph.first_child[i]
+        for _ in range(last):
+            c = graph.next_child[c]
+        wanted[c - lo] = best.right[last, x, place]
+        place = best.left[last, x, place]

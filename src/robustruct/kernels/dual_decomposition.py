@@ -9,21 +9,23 @@ is convex, bounds the game from above, and its least value is that of the game (
 
 import numpy as np
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.max_product import max_product_up
 from robustruct.kernels.node_game import ANY, node_equilibrium, node_scratch
+from robustruct.kernels.structs import Support
 from robustruct.kernels.transport import sinkhorn, transport
 
 
 @kernel
-def start_messages(
-    first, last, offsets, parent, unary, augmented, tables, table_of, worst, alive, u
-):  # fmt: skip
+def start_messages(first, last, structure, scores, augmented, worst, prices):
     """u := max-product messages of the augmented scores, so that g(u) <= the bound of that p.
 
-    alive (N, k) bool, out: labels of some labelling whose regret is at least worst[s] <= 0. No
-    other label is ever played, as even the largest cost would not make up for it.
+    prices.alive, out: labels of some labelling whose regret is at least worst[s] <= 0. No other
+    label is ever played, as even the largest cost would not make up for it.
     """
+    offsets, parent = structure.offsets, structure.parent
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    alive, u = prices.alive, prices.u
     k = unary.shape[1]
     best = np.empty_like(unary)
     regret = np.empty_like(unary)
@@ -66,8 +68,9 @@ def start_messages(
 
 
 @kernel
-def message_sizes(first, last, offsets, parent, weight, size):
+def message_sizes(first, last, structure, weight, size):
     """size (N,), out: how far a message may sensibly move, from the weights of the nodes nearby."""
+    offsets, parent = structure.offsets, structure.parent
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
         for i in range(lo, hi):
@@ -81,83 +84,36 @@ def message_sizes(first, last, offsets, parent, weight, size):
 
 
 @kernel
-def descend(
-    first, last, offsets, parent, unary, tables, table_of, form, weight, size, alive, active,
-    n_steps, polyak, step, longest, target, u, p, r, p_sum, r_sum, mass, p_best, g_best,
-):  # fmt: skip
-    """``n_steps`` subgradient steps on u for the active samples.
-
-    polyak: the length is step[s] (g - target[s]) / |slope|^2, otherwise step[s] / |slope|; no step
-    changes u by more than longest[s]. Messages move in proportion to size (N,), which is also the
-    metric of these lengths. p_sum, r_sum (N, k) and mass (S,) gather averages weighted by the
-    lengths; p_best (N, k) is the predictor at the least g seen so far, g_best (S,).
-    """
-    kind, place, order, unit, offset, cost = form
-    n_nodes, k = unary.shape
+def descend(first, last, game, form, active, rule, prices):
+    """Subgradient steps on u for the active samples, by ``rule``."""
+    n_nodes, k = game.scores.unary.shape
+    offsets, longest = game.structure.offsets, rule.longest
+    p, r, p_sum, r_sum, mass = prices.p, prices.r, prices.p_sum, prices.r_sum, prices.mass
     scratch = node_scratch(k)
     # Supports of the last equilibrium, node by node; only a simplex would use them.
-    n_kept = n_nodes if kind == ANY else 1
-    rows = np.zeros((n_kept, k), np.bool_)
-    columns = np.zeros((n_kept, k), np.bool_)
+    n_kept = n_nodes if form.kind == ANY else 1
+    support = Support(np.zeros((n_kept, k), np.bool_), np.zeros((n_kept, k), np.bool_))
     total = np.empty((n_nodes, k))
     slope = np.empty((n_nodes, k))
     guess = np.empty((n_nodes, k), np.intp)
-    line = np.empty(k)
     for s in range(first, last):
         if not active[s]:
             continue
         lo, hi = offsets[s], offsets[s + 1]
-        for _ in range(n_steps):
-            for i in range(lo, hi):
-                for b in range(k):
-                    total[i, b] = unary[i, b]
-            for i in range(lo, hi):
-                if parent[i] >= 0:
-                    for a in range(k):
-                        total[parent[i], a] += u[i, a]
-            g = 0.0
-            for i in range(lo, hi):
-                above = parent[i]
-                for b in range(k):
-                    line[b] = total[i, b] if alive[i, b] else -np.inf
-                    if above >= 0 and alive[i, b]:
-                        row = tables[table_of[i], b]
-                        best = -np.inf
-                        choice = 0
-                        for a in range(k):
-                            if alive[above, a] and row[a] - u[i, a] > best:
-                                best = row[a] - u[i, a]
-                                choice = a
-                        line[b] += best
-                        guess[i, b] = choice
-                at = i if kind == ANY else 0
-                g += node_equilibrium(
-                    kind, place, order, unit, offset, cost, weight[i], line, unary[i], p[i], r[i],
-                    rows[at], columns[at], scratch,
-                )  # fmt: skip
-            if g < g_best[s]:
-                g_best[s] = g
+        for _ in range(rule.n_steps):
+            g = _play_nodes(lo, hi, game, form, prices, total, guess, support, scratch)
+            if g < prices.g_best[s]:
+                prices.g_best[s] = g
                 for i in range(lo, hi):
                     for b in range(k):
-                        p_best[i, b] = p[i, b]
-            # The slope is what the parent plays minus what its child takes it to play.
-            norm = 0.0
-            noise = 0.0
-            for i in range(lo, hi):
-                above = parent[i]
-                if above >= 0:
-                    noise += 1e-26 * size[i]
-                    for a in range(k):
-                        slope[i, a] = r[above, a]
-                    for b in range(k):
-                        if r[i, b] > 0.0:
-                            slope[i, guess[i, b]] -= r[i, b]
-                    for a in range(k):
-                        norm += size[i] * slope[i, a] ** 2
+                        prices.p_best[i, b] = p[i, b]
+            norm, noise = _slopes(lo, hi, game.structure.parent, prices, guess, slope)
             length = 0.0
             if norm > noise:
-                wanted = max(g - target[s], 0.0) / norm if polyak else 1.0 / np.sqrt(norm)
-                length = min(step[s] * wanted, longest[s] / np.sqrt(norm))
+                wanted = 1.0 / np.sqrt(norm)
+                if rule.polyak:
+                    wanted = max(g - rule.target[s], 0.0) / norm
+                length = min(rule.step[s] * wanted, longest[s] / np.sqrt(norm))
             if length == 0.0:
                 # All nodes agree, or the target is reached: this r needs no averaging.
                 mass[s] = 1.0
@@ -171,14 +127,86 @@ def descend(
                 for a in range(k):
                     p_sum[i, a] += length * p[i, a]
                     r_sum[i, a] += length * r[i, a]
-                if parent[i] >= 0:
+                if game.structure.parent[i] >= 0:
                     for a in range(k):
-                        u[i, a] -= length * size[i] * slope[i, a]
+                        prices.u[i, a] -= length * prices.size[i] * slope[i, a]
+
+
+@helper
+def _play_nodes(lo, hi, game, form, prices, total, guess, support, scratch):
+    """Solve the game of every node under the prices; return g.
+
+    guess[i, b], out: the label that node i takes its parent to play where it plays b itself.
+    total (N, k): scratch.
+    """
+    parent, tables, table_of = game.structure.parent, game.scores.tables, game.scores.table_of
+    u, alive = prices.u, prices.alive
+    k = total.shape[1]
+    line = np.empty(k)
+    for i in range(lo, hi):
+        for b in range(k):
+            total[i, b] = game.scores.unary[i, b]
+    for i in range(lo, hi):
+        if parent[i] >= 0:
+            for a in range(k):
+                total[parent[i], a] += u[i, a]
+    g = 0.0
+    for i in range(lo, hi):
+        above = parent[i]
+        for b in range(k):
+            line[b] = total[i, b] if alive[i, b] else -np.inf
+            if above >= 0 and alive[i, b]:
+                row = tables[table_of[i], b]
+                best = -np.inf
+                choice = 0
+                for a in range(k):
+                    if alive[above, a] and row[a] - u[i, a] > best:
+                        best = row[a] - u[i, a]
+                        choice = a
+                line[b] += best
+                guess[i, b] = choice
+        at = i if form.kind == ANY else 0
+        carried = Support(support.rows[at], support.columns[at])
+        mask = game.scores.unary[i]
+        g += node_equilibrium(
+            form, game.weight[i], line, mask, prices.p[i], prices.r[i], carried, scratch
+        )
+    return g
+
+
+@helper
+def _slopes(lo, hi, parent, prices, guess, slope):
+    """slope (N, k), out: what the parent plays minus what its child takes it to play.
+
+    Return its square in the metric of the steps, and how much of that may be rounding.
+    """
+    r, size = prices.r, prices.size
+    k = r.shape[1]
+    norm = 0.0
+    noise = 0.0
+    for i in range(lo, hi):
+        above = parent[i]
+        if above >= 0:
+            noise += 1e-26 * size[i]
+            for a in range(k):
+                slope[i, a] = r[above, a]
+            for b in range(k):
+                if r[i, b] > 0.0:
+                    slope[i, guess[i, b]] -= r[i, b]
+            for a in range(k):
+                norm += size[i] * slope[i, a] ** 2
+    return norm, noise
 
 
 @kernel
-def recover_edges(first, last, offsets, parent, tables, table_of, active, exact, sharpness, r, q):
+def recover_edges(first, last, structure, scores, active, exact, sharpness, r, q):
     """q (N, k, k), out: on each edge the best joint distribution with the margins r."""
+    offsets, parent, tables, table_of = (
+        structure.offsets,
+        structure.parent,
+        scores.tables,
+        scores.table_of,
+    )
     k = r.shape[1]
     plan = np.empty((k, k))
     for s in range(first, last):

@@ -46,6 +46,24 @@ def _missing(node, begin, size, pool, mark, stamp):
     return degree * (degree - 1) // 2 - joined // 2
 
 
+@helper
+def _touched(nodes, around, begin, size, pool, mark, stamp, out):
+    """The nodes and, if ``around``, their neighbours, each once, into ``out``; return how many."""
+    count = 0
+    for i in nodes:
+        if mark[i] != stamp:
+            mark[i] = stamp
+            out[count] = i
+            count += 1
+        if around:
+            for at in range(begin[i], begin[i] + size[i]):
+                if mark[pool[at]] != stamp:
+                    mark[pool[at]] = stamp
+                    out[count] = pool[at]
+                    count += 1
+    return count
+
+
 @kernel
 def greedy_order(n_nodes, edges, by_fill, limit, order):
     """Remove the node that adds fewest edges (by_fill), or has fewest neighbours; return the width.
@@ -115,20 +133,9 @@ def greedy_order(n_nodes, edges, by_fill, limit, order):
                     pool[begin[i] + size[i]] = j
                     size[i] += 1
                     filled = True
-        n_touched = 0
         stamp += 1
-        for x in range(degree):
-            i = neighbours[x]
-            if mark[i] != stamp:
-                mark[i] = stamp
-                touched[n_touched] = i
-                n_touched += 1
-            if by_fill and filled:
-                for at in range(begin[i], begin[i] + size[i]):
-                    if mark[pool[at]] != stamp:
-                        mark[pool[at]] = stamp
-                        touched[n_touched] = pool[at]
-                        n_touched += 1
+        around = by_fill and filled
+        n_touched = _touched(neighbours, around, begin, size, pool, mark, stamp, touched)
         for x in range(n_touched):
             i = touched[x]
             stamp += 1

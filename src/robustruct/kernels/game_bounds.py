@@ -3,7 +3,6 @@
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
-from robustruct.kernels.looks import local_parents
 from robustruct.kernels.max_product import max_product_up
 
 
@@ -24,10 +23,16 @@ def augmented_unary(lo, hi, unary, cost, weight, p, out):
 
 
 @kernel
-def sum_largest(offsets, chord_offsets, parent, unary, tables, table_of, cost, weight, out):
+def sum_largest(game, out):
     """out[s] = sum over nodes and edges of the largest finite score and weighted cost."""
+    offsets, chord_offsets = game.structure.offsets, game.structure.chord_offsets
+    parent, weight = game.structure.parent, game.weight
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     k = unary.shape[1]
-    dearest = np.abs(cost).max()
+    dearest = 0.0
+    for a in range(k):
+        for b in range(k):
+            dearest = max(dearest, abs(game.cost[a, b]))
     of_table = np.zeros(len(tables))
     for t in range(len(tables)):
         for b in range(k):
@@ -50,8 +55,11 @@ def sum_largest(offsets, chord_offsets, parent, unary, tables, table_of, cost, w
 
 
 @kernel
-def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weight, p, upper):
+def game_upper(first, last, game, p, upper):
     """upper[s] = max over labellings of the augmented score: p can be held to no more than this."""
+    offsets, parent = game.structure.offsets, game.structure.parent
+    cost, weight = game.cost, game.weight
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     k = unary.shape[1]
     zero = np.intp(0)  # a plain 0 has a type of its own, and code for it
     longest = 0
@@ -63,7 +71,8 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
         n = hi - lo
-        local_parents(lo, n, parent, up)
+        for i in range(n):
+            up[i] = parent[lo + i] - lo if parent[lo + i] >= 0 else -1
         augmented_unary(zero, n, unary[lo:hi], cost, weight[lo:hi], p[lo:hi], augmented)
         max_product_up(zero, n, up, augmented, tables, table_of[lo:hi], best)
         total = 0.0
@@ -77,13 +86,16 @@ def game_upper(first, last, offsets, parent, unary, tables, table_of, cost, weig
 
 
 @kernel
-def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weight, r, q, lower):
+def game_lower(first, last, game, r, q, lower):
     """lower[s] = <ψ, q> + Σ_i weight[i] min_a (cost r_i)_a: q secures at least this.
 
     The predictor answers with labels whose own score is not -inf.
     r (N, k) and q (slots, k, k) [child, parent] must be consistent; mass 0 times score -inf is 0.
     Chords are left to `add_chords`.
     """
+    offsets, parent = game.structure.offsets, game.structure.parent
+    cost, weight = game.cost, game.weight
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     k = unary.shape[1]
     for s in range(first, last):
         total = 0.0
@@ -111,8 +123,10 @@ def game_lower(first, last, offsets, parent, unary, tables, table_of, cost, weig
 
 
 @kernel
-def add_chords(n_nodes, chord_offsets, tables, table_of, q, lower):
+def add_chords(game, q, lower):
     """Add what chords score under q to lower (S,)."""
+    chord_offsets, n_nodes = game.structure.chord_offsets, len(game.scores.unary)
+    tables, table_of = game.scores.tables, game.scores.table_of
     k = tables.shape[1]
     for s in range(len(lower)):
         for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
@@ -147,7 +161,7 @@ def normalise_predictors(lo, hi, unary, p):
 
 
 @kernel
-def make_feasible(first, last, offsets, parent, unary, tables, table_of, p, r, q):
+def make_feasible(first, last, structure, scores, played):
     """Repair p, r and q in place: p and r on the simplex, q consistent with r on every edge.
 
     p is clipped and normalised, with no mass where a label's own score is -inf. The adversary is
@@ -155,6 +169,9 @@ def make_feasible(first, last, offsets, parent, unary, tables, table_of, p, r, q
     of the parent whose column of q is empty takes the child's best labelling of its subtree
     instead, so no forbidden pair is ever used.
     """
+    offsets, parent = structure.offsets, structure.parent
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    p, r, q = played.p, played.r, played.q
     k = unary.shape[1]
     best = np.empty_like(unary)
     for s in range(first, last):

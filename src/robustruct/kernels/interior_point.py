@@ -49,16 +49,14 @@ PATIENCE = 5
 
 
 @kernel
-def interior_point(
-    first, last, offsets, parent, unary, tables, table_of, cost, weight,
-    allowed, max_iter, warm, start_p, start_r, start_q, p, r, q, n_iter, exhausted,
-):  # fmt: skip
-    """Play samples first .. last-1 until their gap is at most ``allowed`` (S,).
+def interior_point(first, last, game, effort, warm, start, found):
+    """Play samples first .. last-1 until their gap is at most ``effort.allowed``.
 
-    p, r (N, k) and q (N, k, k), out: the best predictor and the best adversary by their bounds.
-    n_iter (S,) intp and exhausted (S,) bool, out. If ``warm``, start_p, start_r, start_q hold
+    found, out: the best predictor and the best adversary by their bounds. If ``warm``, start holds
     strategies for a similar game.
     """
+    offsets, parent, scores = game.structure.offsets, game.structure.parent, game.scores
+    unary, tables, table_of, cost = scores.unary, scores.tables, scores.table_of, game.cost
     k = cost.shape[0]
     largest = 0
     for s in range(first, last):
@@ -66,23 +64,32 @@ def interior_point(
     state = new_state(largest, k)
     spread = cost.max() - cost.min()
     loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
-    game = (parent, unary, tables, table_of, cost, weight)
-    start = (start_p, start_r, start_q)
-    found = (p, r, q)
     scratch = (np.empty_like(unary), np.empty_like(unary), np.empty((largest, k)))
     star = np.empty(len(unary), np.intp)
+    n_iter, exhausted = effort.n_iter, effort.exhausted
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        unit = spread * weight[lo:hi].max()
+        unit = spread * game.weight[lo:hi].max()
         n_iter[s], exhausted[s], done = 0, False, False
         if unit > 0.0:
             n_iter[s], exhausted[s], done = play_game(
-                lo, hi, unit, loss, allowed[s], max_iter, warm, game, start, found, state, scratch
+                lo,
+                hi,
+                unit,
+                loss,
+                effort.allowed[s],
+                effort.max_iter,
+                warm,
+                game,
+                start,
+                found,
+                state,
+                scratch,
             )
         if not done:
             max_product_up(lo, hi, parent, unary, tables, table_of, scratch[0])
             max_product_down(lo, hi, parent, tables, table_of, scratch[0], star)
-            play_labelling(lo, hi, parent, star, p, r, q)
+            play_labelling(lo, hi, parent, star, found)
 
 
 @part
@@ -93,18 +100,18 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
     known so far, and begins near the strategies found. Both bounds are those of the whole game, so
     a label missing shows as a gap that stays; the next round then reaches further.
     """
-    tree, _, answers, scalar, vec, mat = state
+    tree, scalar, vec, mat = state.tree, state.scalar, state.vec, state.mat
     n = hi - lo
-    list_answers(lo, n, game[1], tree, answers)
-    total = scale_weights(lo, n, game[5], unit / (game[4].max() - game[4].min()), scalar)
+    list_answers(lo, n, game.scores.unary, state)
+    total = scale_weights(lo, n, game.weight, unit / (game.cost.max() - game.cost.min()), scalar)
     lower, upper = -np.inf, np.inf
     # The more nodes, the more centred the start has to be.
     middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
-    mix_predictor(lo, n, 1.0 if warm else 0.0, tree, answers, scalar, vec, start[0])
+    mix_predictor(lo, n, 1.0 if warm else 0.0, state, start.p)
     known = start if warm else found
     if not warm:
-        found[1][lo:hi] = 0.0
-        found[2][lo:hi] = 0.0
+        found.r[lo:hi] = 0.0
+        found.q[lo:hi] = 0.0
         if labels_within(lo, hi, GUESSED, unit, loss, game, found, found, state, scratch) == 0:
             return 0, False, False
         begin(lo, n, unit, middle, 0.0, game, found, state, scratch)
@@ -147,7 +154,7 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
         if upper - lower <= allowed or n_iter >= max_iter or last:
             break
         known = found
-        mix_predictor(lo, n, 1.0, tree, answers, scalar, vec, found[0])
+        mix_predictor(lo, n, 1.0, state, found.p)
         # What a missing label moves stays within some thirty nodes.
         wrong = (upper - lower) / (unit * min(n, 30))
         if goal > 0.0 or earlier:
@@ -174,18 +181,14 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
 @helper
 def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch):
     """Restrict the game to what is within reach of the best answer to the predictor held in P."""
-    tree, labels, answers, scalar, vec, mat = state
-    parent, unary, tables, table_of, cost, weight = game
-    best, augmented, _ = scratch
+    tree, scalar, best, augmented = state.tree, state.scalar, scratch[0], scratch[1]
     n = hi - lo
-    write_predictor(lo, n, tree, answers, scalar, vec, found[0])
-    augmented_unary(lo, hi, unary, cost, weight, found[0], augmented)
-    kept = restrict(
-        lo, hi, parent, augmented, tables, table_of, reach * unit, known[1], known[2], best,
-        augmented, tree, labels, vec, mat,
-    )  # fmt: skip
+    write_predictor(lo, n, state, found.p)
+    augmented_unary(lo, hi, game.scores.unary, game.cost, game.weight, found.p, augmented)
+    parent, scores = game.structure.parent, game.scores
+    kept = restrict(lo, hi, parent, scores, reach * unit, known, augmented, best, state)
     if kept > 0:
-        collect_costs(n, loss, tree, labels, answers, mat)
+        collect_costs(n, loss, state)
         for j in range(n):
             kept += tree[j, ANSWERS] if scalar[j, WEIGHT] > 0.0 else 0
     return kept
@@ -194,30 +197,26 @@ def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch)
 @helper
 def begin(lo, n, unit, loosening, share, game, start, state, scratch):
     """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread."""
-    tree, labels, answers, scalar, vec, mat = state
-    _, unary, tables, table_of, _, _ = game
-    p, r, q = start
     if share > 0.0:
-        mix_predictor(lo, n, share, tree, answers, scalar, vec, p)
-    tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, scratch[2])
-    spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, r, q)
+        mix_predictor(lo, n, share, state, start.p)
+    tight_slacks(lo, n, game.scores, unit, state, scratch[2])
+    tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
+    spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, start.r, start.q)
 
 
 @part
 def bounds(lo, hi, lower, upper, game, found, state, scratch):
     """The better of the bounds known and those of the iterate, written out where it is better."""
-    tree, labels, answers, scalar, vec, mat = state
     best, other, factor = scratch
-    p, r, q = found
     n = hi - lo
-    value = predictor_value(lo, hi, game, tree, answers, scalar, vec, other, best)
+    value = predictor_value(lo, hi, game, state, other, best)
     if value < upper:
         upper = value
-        write_predictor(lo, n, tree, answers, scalar, vec, p)
-    value = adversary_value(lo, n, game, tree, labels, answers, vec, mat, factor)
+        write_predictor(lo, n, state, found.p)
+    value = adversary_value(lo, n, game, state, factor)
     if value > lower:
         lower = value
-        write_adversary(lo, n, tree, labels, vec, mat, factor, r, q)
+        write_adversary(lo, n, state, factor, found)
     return lower, upper
 
 
@@ -265,8 +264,9 @@ def move(n, tree, scalar, vec, mat, primal, dual):
 
 
 @helper
-def play_labelling(lo, hi, parent, labels, p, r, q):
+def play_labelling(lo, hi, parent, labels, found):
     """Without costs the adversary plays the best labelling, and any predictor will do."""
+    p, r, q = found.p, found.r, found.q
     p[lo:hi] = 1.0 / p.shape[1]
     r[lo:hi] = 0.0
     q[lo:hi] = 0.0
@@ -277,9 +277,11 @@ def play_labelling(lo, hi, parent, labels, p, r, q):
 
 
 @helper
-def predictor_value(lo, hi, game, tree, answers, scalar, vec, augmented, best):
+def predictor_value(lo, hi, game, state, augmented, best):
     """Upper bound by the predictor of the iterate. augmented, best (N, k): scratch."""
-    parent, unary, tables, table_of, cost, weight = game
+    parent, cost, weight = game.structure.parent, game.cost, game.weight
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
+    tree, answers, scalar, vec = state.tree, state.answers, state.scalar, state.vec
     k = cost.shape[0]
     for i in range(lo, hi):
         share, n_answers = vec[i - lo, P], tree[i - lo, ANSWERS]
@@ -305,8 +307,9 @@ def predictor_value(lo, hi, game, tree, answers, scalar, vec, augmented, best):
 
 
 @helper
-def write_predictor(lo, n, tree, answers, scalar, vec, p):
+def write_predictor(lo, n, state, p):
     """p of the current point, normalised; even where the node has no weight."""
+    tree, answers, scalar, vec = state.tree, state.answers, state.scalar, state.vec
     for j in range(n):
         k = tree[j, ANSWERS]
         total = 0.0
@@ -320,12 +323,15 @@ def write_predictor(lo, n, tree, answers, scalar, vec, p):
 
 
 @helper
-def adversary_value(lo, n, game, tree, labels, answers, vec, mat, factor):
+def adversary_value(lo, n, game, state, factor):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
     Leaves the consistent node marginals in R, and in factor[j, a] what column a of x is scaled by.
     """
-    _, unary, tables, table_of, cost, weight = game
+    cost, weight = game.cost, game.weight
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
+    tree, labels, answers = state.tree, state.labels, state.answers
+    vec, mat = state.vec, state.mat
     total = 0.0
     for j in range(n - 1, -1, -1):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
@@ -361,8 +367,10 @@ def adversary_value(lo, n, game, tree, labels, answers, vec, mat, factor):
 
 
 @helper
-def write_adversary(lo, n, tree, labels, vec, mat, factor, r, q):
+def write_adversary(lo, n, state, factor, found):
     """r and q of the current point, over all labels again, columns rescaled by ``factor``."""
+    tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
+    r, q = found.r, found.q
     r[lo : lo + n] = 0.0
     q[lo : lo + n] = 0.0
     for j in range(n):

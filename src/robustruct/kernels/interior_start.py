@@ -45,15 +45,16 @@ def scale_weights(lo, n, weight, heaviest, scalar):
 
 
 @helper
-def restrict(
-    lo, hi, above, augmented, tables, table_of, reach, r, q, best, gain, tree, labels, vec, mat
-):
+def restrict(lo, hi, above, scores, reach, known, augmented, best, state):
     """Keep the labels and pairs of the labellings that score within ``reach`` of the best one.
 
-    ``above`` is the parent in the batch, augmented (N, k) the scores against a predictor; best and
-    gain (N, k) are scratch. Fills the structure and, as 1 or 0 in INVERSE, the pairs kept. Returns
-    their number, 0 if no labelling is finite.
+    ``above`` is the parent in the batch, known the strategies known so far, augmented (N, k) the
+    scores against a predictor, overwritten by the gains of labels; best (N, k) is scratch. Fills
+    the structure and, as 1 or 0 in INVERSE, the pairs kept. Returns their number, 0 if no
+    labelling is finite.
     """
+    tables, table_of, r, gain = scores.tables, scores.table_of, known.r, augmented
+    tree, labels, mat = state.tree, state.labels, state.mat
     k = augmented.shape[1]
     max_product_up(lo, hi, above, augmented, tables, table_of, best)
     pairs = 0
@@ -62,10 +63,8 @@ def restrict(
         if above[i] >= 0:
             tree[j, PARENT] = above[i] - lo
             tree[j, ABOVE] = tree[above[i] - lo, COUNT]
-            pairs += keep_pairs(
-                j, tables[table_of[i]], reach, q[i], best[i], gain[above[i]], gain[i], tree, labels,
-                vec, mat,
-            )  # fmt: skip
+            table, q = tables[table_of[i]], known.q[i]
+            pairs += keep_pairs(j, table, reach, q, best[i], gain[above[i]], gain[i], state)
             continue
         top = best[i].max()
         if not top > -np.inf:
@@ -85,11 +84,12 @@ def restrict(
 
 
 @helper
-def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, mat):
+def keep_pairs(j, table, reach, q, best, gain_above, gain, state):
     """Labels of node j, and pairs with its parent's, within reach; the gain of each label.
 
     The gain, never positive, is how far the best labelling with a label falls short of the best.
     """
+    tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
     k = best.shape[0]
     mp, up = tree[j, ABOVE], tree[j, PARENT]
     m = 0
@@ -125,8 +125,9 @@ def keep_pairs(j, table, reach, q, best, gain_above, gain, tree, labels, vec, ma
 
 
 @helper
-def list_answers(lo, n, unary, tree, answers):
+def list_answers(lo, n, unary, state):
     """What the predictor may answer: labels that can occur, and therefore have a score."""
+    tree, answers = state.tree, state.answers
     for j in range(n):
         m = 0
         for a in range(unary.shape[1]):
@@ -137,8 +138,9 @@ def list_answers(lo, n, unary, tree, answers):
 
 
 @helper
-def collect_costs(n, loss, tree, labels, answers, mat):
+def collect_costs(n, loss, state):
     """The scaled costs of the answers against the labels kept."""
+    tree, labels, answers, mat = state.tree, state.labels, state.answers, state.mat
     for j in range(n):
         for a in range(tree[j, ANSWERS]):
             for b in range(tree[j, COUNT]):
@@ -161,8 +163,9 @@ def answer(n, tree, scalar, vec, mat):
 
 
 @helper
-def mix_predictor(lo, n, share, tree, answers, scalar, vec, p):
+def mix_predictor(lo, n, share, state, p):
     """p mixes the even predictor with ``share`` of the one given; rows without one stay even."""
+    tree, answers, scalar, vec = state.tree, state.answers, state.scalar, state.vec
     for j in range(n):
         k = tree[j, ANSWERS]
         total = 0.0
@@ -177,8 +180,13 @@ def mix_predictor(lo, n, share, tree, answers, scalar, vec, p):
 
 
 @helper
-def tight_slacks(lo, n, unary, tables, table_of, unit, tree, labels, vec, mat, c):
-    """z of max-product against the predictor: 0 for the best label under each of the parent."""
+def tight_slacks(lo, n, scores, unit, state, c):
+    """z of max-product against the predictor: 0 for the best label under each of the parent.
+
+    c (n, k): scratch.
+    """
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
     for j in range(n):
         for b in range(tree[j, COUNT]):
             c[j, b] = unary[lo + j, labels[j, b]] / unit

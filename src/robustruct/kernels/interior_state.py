@@ -12,6 +12,7 @@ mat (n + 1, 10, k, k) with the slots below, the last row for scratch.
 import numpy as np
 
 from robustruct.kernels._jit import helper
+from robustruct.kernels.structs import InteriorState
 
 # Slots are numpy integers: for each Python integer a kernel is called with, numba compiles a copy.
 
@@ -39,8 +40,8 @@ M1, M2 = np.arange(2)
 
 @helper
 def new_state(n, k):
-    """tree, labels, answers, scalar, vec, mat for games of up to n nodes."""
-    return (
+    """Room for games of up to n nodes."""
+    return InteriorState(
         np.empty((n, 4), np.intp),
         np.empty((n, k), np.intp),
         np.empty((n, k), np.intp),

@@ -54,11 +54,12 @@ def merge_sums(left, right, out, out_left, out_right, pointer):
 
 
 @kernel
-def k_best(lo, hi, parent, unary, tables, table_of, size, labels, values):
+def k_best(lo, hi, parent, scores, size, labels, values):
     """The ``size`` best labellings of nodes lo .. hi-1, best first; return how many are possible.
 
     labels (size, hi - lo) intp and values (size,), out. Labellings of score -inf do not count.
     """
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
     n, k = hi - lo, unary.shape[1]
     lists = np.full((n, k, size), -np.inf)
     for i in range(n):
@@ -76,18 +77,15 @@ def k_best(lo, hi, parent, unary, tables, table_of, size, labels, values):
     for i in range(n):
         above = parent[lo + i]
         if above < 0:
-            merge_labels(
-                lists[i], tables[0], 0, False, message, message_label[i, 0], message_rank[i, 0],
-                pointer,
-            )  # fmt: skip
+            label, rank = message_label[i, 0], message_rank[i, 0]
+            merge_labels(lists[i], tables[0], 0, False, message, label, rank, pointer)
             merge_sums(total, message, merged, sum_left[i, 0], sum_right[i, 0], pointer)
             total[:] = merged
             continue
         table = tables[table_of[lo + i]]
         for a in range(k):
-            merge_labels(
-                lists[i], table, a, True, message, message_label[i, a], message_rank[i, a], pointer
-            )  # fmt: skip
+            label, rank = message_label[i, a], message_rank[i, a]
+            merge_labels(lists[i], table, a, True, message, label, rank, pointer)
             target = lists[above - lo, a]
             merge_sums(target, message, merged, sum_left[i, a], sum_right[i, a], pointer)
             target[:] = merged

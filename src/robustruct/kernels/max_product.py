@@ -105,26 +105,28 @@ def max_product_down(lo, hi, parent, tables, table_of, best, labels):
 
 
 @kernel
-def max_product(first, last, offsets, parent, unary, tables, table_of, best, labels, values):
+def max_product(first, last, structure, scores, best, labels, values):
     """Best labelling and its score for samples first .. last-1. values (S,), out."""
+    parent, tables, table_of = structure.parent, scores.tables, scores.table_of
     for s in range(first, last):
-        lo, hi = offsets[s], offsets[s + 1]
-        max_product_up(lo, hi, parent, unary, tables, table_of, best)
+        lo, hi = structure.offsets[s], structure.offsets[s + 1]
+        max_product_up(lo, hi, parent, scores.unary, tables, table_of, best)
         values[s] = max_product_down(lo, hi, parent, tables, table_of, best, labels)
 
 
 @kernel
-def labelling_scores(
-    first, last, offsets, chord_offsets, child, parent, unary, tables, table_of, labels, values
-):
+def labelling_scores(first, last, structure, scores, labels, values):
     """Score of the given labels, sample by sample, chords included. values (S,), out."""
+    child, parent = structure.child, structure.parent
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    chords = structure.chord_offsets
     n_nodes = unary.shape[0]
     for s in range(first, last):
         total = 0.0
-        for i in range(offsets[s], offsets[s + 1]):
+        for i in range(structure.offsets[s], structure.offsets[s + 1]):
             total += unary[i, labels[i]]
             if parent[i] >= 0:
                 total += tables[table_of[i], labels[i], labels[parent[i]]]
-        for slot in range(n_nodes + chord_offsets[s], n_nodes + chord_offsets[s + 1]):
+        for slot in range(n_nodes + chords[s], n_nodes + chords[s + 1]):
             total += tables[table_of[slot], labels[child[slot]], labels[parent[slot]]]
         values[s] = total

@@ -10,47 +10,48 @@ import numpy as np
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.game_bounds import augmented_unary, game_lower
 from robustruct.kernels.max_product import max_product_up
+from robustruct.kernels.structs import Messages, ProxPoint, ScaledTables, ScoreArrays, Strategies
 from robustruct.kernels.sum_product import edge_marginal, messages_up
 
 
 @kernel
-def mirror_prox(
-    first, last, offsets, parent, unary, tables, table_of, cost, weight,
-    allowed, max_iter, check_every, start_p, p, r, q, n_iter, exhausted,
-):  # fmt: skip
-    """Play samples first .. last-1 until the averaged strategies' gap is at most ``allowed`` (S,).
+def mirror_prox(first, last, game, effort, start_p, found):
+    """Play samples first .. last-1 until the averaged strategies' gap is at most what is allowed.
 
-    start_p (N, k) the predictor to start from; p, r (N, k) and q (N, k, k), out.
+    start_p (N, k) the predictor to start from; found, out.
     """
-    k = cost.shape[0]
+    structure, unary, table_of = game.structure, game.scores.unary, game.scores.table_of
+    offsets, k = structure.offsets, game.cost.shape[0]
     largest = 0
     for s in range(first, last):
         largest = max(largest, offsets[s + 1] - offsets[s])
-    # Tables are scaled sample by sample: local_of numbers the tables of a sample from 0.
-    local_of, number = np.zeros_like(table_of), np.full(len(tables), -1)
-    used = np.empty(largest, np.intp)
-    # θ, its trial, log p; p now, half-way and new; r now, half-way and new
-    rows = [np.empty_like(unary) for _ in range(9)]
-    sums = (np.empty((largest, k)), np.empty((largest, k)), np.empty((largest, k, k)))
-    room = (
-        np.empty((largest, k, k)), np.empty((largest, k, k)), np.empty(largest),
-        np.empty((4, largest, k)), np.empty((largest, k, k)),
-    )  # fmt: skip
-    game = (offsets, parent, unary, tables, table_of, cost, weight)
+    # Tables are scaled sample by sample.
+    number = np.full(len(game.scores.tables), -1)
+    pairs = np.empty((4, largest, k, k))
+    scaled = ScaledTables(
+        np.zeros_like(table_of), np.empty(largest, np.intp), pairs[0], pairs[1], np.empty(largest)
+    )
+    rows = np.empty((9, len(unary), k))
+    point = ProxPoint(
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8]
+    )
+    room = np.empty((6, largest, k))
+    messages = Messages(room[0], room[1], room[2], room[3])
+    sums = Strategies(room[4], room[5], pairs[2])
     value = np.empty(len(offsets) - 1)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        n_tables = number_tables(lo, hi, parent, table_of, number, local_of, used)
-        begin(lo, hi, unary, start_p, rows[0], rows[2], rows[3])
-        n_iter[s], exhausted[s] = play_game(
-            s, lo, hi, allowed[s], max_iter, check_every, game, n_tables, used, local_of, rows,
-            sums, room, value, p, r, q,
-        )  # fmt: skip
+        n_tables = number_tables(lo, hi, structure.parent, table_of, number, scaled)
+        begin(lo, hi, unary, start_p, point)
+        effort.n_iter[s], effort.exhausted[s] = play_game(
+            s, game, effort, n_tables, scaled, point, messages, pairs[3], sums, value, found
+        )
 
 
 @helper
-def begin(lo, hi, unary, start_p, theta, log_p, p):
+def begin(lo, hi, unary, start_p, point):
     """θ = 0 and p as given but nowhere 0; θ = log p = -inf where a label is forbidden."""
+    theta, log_p, p = point.theta, point.log_p, point.p_now
     k = unary.shape[1]
     for i in range(lo, hi):
         total = 0.0
@@ -64,18 +65,15 @@ def begin(lo, hi, unary, start_p, theta, log_p, p):
 
 
 @helper
-def play_game(
-    s, lo, hi, allowed, max_iter, check_every, game, n_tables, used, local_of, rows, sums, room,
-    value, p, r, q,
-):  # fmt: skip
+def play_game(s, game, effort, n_tables, scaled, point, messages, q_mid, sums, value, found):
     """Iterations spent on one game, and whether they ran out."""
-    offsets, parent, unary, tables, table_of, cost, weight = game
-    theta, trial, log_p, p_now, p_mid, p_new, r_now, r_mid, r_new = (
-        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
-    )  # fmt: skip
-    p_sum, r_sum, q_sum = sums
-    scaled, exp_scaled, top, work, q_mid = room
-    p_sum[: hi - lo], r_sum[: hi - lo], q_sum[: hi - lo] = 0.0, 0.0, 0.0
+    lo, hi = game.structure.offsets[s], game.structure.offsets[s + 1]
+    scores, cost, weight = game.scores, game.cost, game.weight
+    theta, trial, log_p = point.theta, point.trial, point.log_p
+    p_now, p_mid, p_new = point.p_now, point.p_mid, point.p_new
+    r_now, r_mid, r_new = point.r_now, point.r_mid, point.r_new
+    max_iter, check_every = effort.max_iter, effort.check_every
+    sums.p[: hi - lo], sums.r[: hi - lo], sums.q[: hi - lo] = 0.0, 0.0, 0.0
     spread = (cost.max() - cost.min()) * weight[lo:hi].max()
     step = 1.0 / spread if spread > 0.0 else 1.0
     mass, log_now = 0.0, 0.0
@@ -87,17 +85,25 @@ def play_game(
         for part in range(0 if mass == 0.0 else 1, 3):
             if part == 1:
                 step_predictor(lo, hi, step, cost, weight, log_p, r_now, p_mid)
-                step_adversary(lo, hi, step, unary, cost, weight, theta, p_now, trial)
+                step_adversary(lo, hi, step, scores.unary, cost, weight, theta, p_now, trial)
             elif part == 2:
                 step_predictor(lo, hi, step, cost, weight, log_p, r_mid, p_new)
-                step_adversary(lo, hi, step, unary, cost, weight, theta, p_mid, trial)
+                step_adversary(lo, hi, step, scores.unary, cost, weight, theta, p_mid, trial)
             if part < 2:
                 multiple = mass if part == 0 else mass + step
-                scale_tables(n_tables, used, tables, multiple, scaled, exp_scaled, top)
+                scale_tables(n_tables, scores.tables, multiple, scaled)
             log_z, score = marginals(
-                lo, hi, parent, theta if part == 0 else trial, scaled, local_of, exp_scaled, top,
-                work, rows[6 + part], q_mid, part == 1, unary, tables, table_of,
-            )  # fmt: skip
+                lo,
+                hi,
+                game.structure.parent,
+                theta if part == 0 else trial,
+                scaled,
+                messages,
+                r_now if part == 0 else r_mid if part == 1 else r_new,
+                q_mid,
+                part == 1,
+                scores,
+            )
             if part == 0:
                 log_now = log_z
             elif part == 1:
@@ -114,31 +120,46 @@ def play_game(
         if step * twisted > moved + 1e-12:
             step *= 0.5
             continue
-        accept(lo, hi, step, rows, q_mid, sums)
+        accept(lo, hi, step, point, q_mid, sums)
         log_now = log_new
         mass += step
         step *= 1.2
         if n_iter >= next_check or n_iter >= max_iter:
             next_check = n_iter + max(check_every, n_iter // 10)
-            average(lo, hi, mass, sums, p, r, q)
-            augmented_unary(lo, hi, unary, cost, weight, p, p_mid)
-            max_product_up(lo, hi, parent, p_mid, tables, table_of, r_mid)
-            upper = 0.0
-            for i in range(lo, hi):
-                if parent[i] < 0:
-                    upper += r_mid[i].max()
-            game_lower(
-                s, s + 1, offsets, parent, unary, tables, table_of, cost, weight, r, q, value
-            )
-            if upper - value[s] <= allowed:
+            average(lo, hi, mass, sums, found)
+            if (
+                _upper(lo, hi, game, found.p, p_mid, r_mid) - _lower(s, game, found, value)
+                <= (effort.allowed[s])
+            ):
                 return n_iter, False
-    average(lo, hi, mass, sums, p, r, q)
+    average(lo, hi, mass, sums, found)
     return n_iter, True
 
 
 @helper
-def number_tables(lo, hi, parent, table_of, number, local_of, used):
-    """Number the tables of one sample from 0 in local_of; used lists them. Returns how many."""
+def _upper(lo, hi, game, p, augmented, best):
+    """What p can be held to. augmented, best (N, k): scratch."""
+    scores, parent = game.scores, game.structure.parent
+    augmented_unary(lo, hi, scores.unary, game.cost, game.weight, p, augmented)
+    max_product_up(lo, hi, parent, augmented, scores.tables, scores.table_of, best)
+    upper = 0.0
+    for i in range(lo, hi):
+        if parent[i] < 0:
+            upper += best[i].max()
+    return upper
+
+
+@helper
+def _lower(s, game, found, value):
+    """What the adversary secures. value (S,): scratch."""
+    game_lower(s, s + 1, game, found.r, found.q, value)
+    return value[s]
+
+
+@helper
+def number_tables(lo, hi, parent, table_of, number, scaled):
+    """Number the tables of one sample from 0; return how many. number (T,): scratch, -1."""
+    local_of, used = scaled.local_of, scaled.used
     n = 0
     for i in range(lo, hi):
         if parent[i] >= 0:
@@ -154,37 +175,34 @@ def number_tables(lo, hi, parent, table_of, number, local_of, used):
 
 
 @helper
-def scale_tables(n, used, tables, multiple, scaled, exp_scaled, top):
+def scale_tables(n, tables, multiple, scaled):
     """multiple times each table, -inf kept; their exponentials relative to the largest entry."""
     k = tables.shape[1]
     for m in range(n):
-        t = used[m]
+        table = scaled.tables[m]
         largest = -np.inf
         for b in range(k):
             for a in range(k):
-                score = tables[t, b, a]
-                scaled[m, b, a] = multiple * score if score > -np.inf else -np.inf
-                largest = max(largest, scaled[m, b, a])
-        top[m] = largest if largest > -np.inf else 0.0
+                score = tables[scaled.used[m], b, a]
+                table[b, a] = multiple * score if score > -np.inf else -np.inf
+                largest = max(largest, table[b, a])
+        scaled.top[m] = largest if largest > -np.inf else 0.0
         for b in range(k):
             for a in range(k):
-                exp_scaled[m, b, a] = np.exp(scaled[m, b, a] - top[m])
+                scaled.exp[m, b, a] = np.exp(table[b, a] - scaled.top[m])
 
 
 @helper
-def marginals(
-    lo, hi, parent, theta, scaled, local_of, exp_scaled, top, work, r, q, keep,
-    unary, tables, table_of,
-):  # fmt: skip
+def marginals(lo, hi, parent, theta, scaled, messages, r, q, keep, scores):
     """Node marginals r (N, k) of the scores θ and, if ``keep``, edge marginals q (n, k, k).
 
     Returns the log-partition and, if ``keep``, the expected score <ψ, q>.
     """
     k = theta.shape[1]
-    inside, share, total, message = work[0], work[1], work[2], work[3]
-    messages_up(
-        lo, hi, parent, theta, scaled, local_of, exp_scaled, top, inside, share, total, message
-    )
+    inside, share = messages.inside, messages.relative
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    psi = ScoreArrays(theta, scaled.tables, scaled.local_of)
+    messages_up(lo, hi, parent, psi, scaled.exp, scaled.top, messages)
     joint = np.empty((k, k))
     log_z, score = 0.0, 0.0
     for i in range(hi - 1, lo - 1, -1):
@@ -199,11 +217,8 @@ def marginals(
                 for a in range(k):
                     q[node, b, a] = 0.0
         else:
-            m = local_of[i]
-            edge_marginal(
-                r[parent[i]], inside[node], share[node], total[node], message[node],
-                scaled[m], exp_scaled[m], joint,
-            )  # fmt: skip
+            m = scaled.local_of[i]
+            edge_marginal(r[parent[i]], node, messages, scaled.tables[m], scaled.exp[m], joint)
             for b in range(k):
                 mass = 0.0
                 for a in range(k):
@@ -298,11 +313,11 @@ def twist(lo, hi, cost, weight, p_now, p_mid, p_new, r_now, r_mid, r_new):
 
 
 @helper
-def accept(lo, hi, step, rows, q_mid, sums):
+def accept(lo, hi, step, point, q_mid, sums):
     """Add the strategies half-way to the sums and move to the new point."""
-    theta, trial, log_p, p_now, p_mid, p_new, r_now, r_mid, r_new = (
-        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
-    )  # fmt: skip
+    p_now, p_mid, p_new = point.p_now, point.p_mid, point.p_new
+    r_now, r_mid, r_new = point.r_now, point.r_mid, point.r_new
+    theta, trial, log_p = point.theta, point.trial, point.log_p
     p_sum, r_sum, q_sum = sums
     k = p_mid.shape[1]
     for i in range(lo, hi):
@@ -319,8 +334,9 @@ def accept(lo, hi, step, rows, q_mid, sums):
 
 
 @helper
-def average(lo, hi, mass, sums, p, r, q):
+def average(lo, hi, mass, sums, found):
     """The strategies half-way, averaged by step; those of the start if no step was accepted."""
+    p, r, q = found
     p_sum, r_sum, q_sum = sums
     k = p.shape[1]
     scale = 1.0 / mass if mass > 0.0 else 0.0

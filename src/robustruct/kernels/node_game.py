@@ -9,35 +9,31 @@ that have a score are among them. All kernels write p (k,) and r (k,) and return
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
+from robustruct.kernels.structs import NodeScratch, Support
 
 ZERO_ONE, ABSOLUTE, SQUARED, ANY = 0, 1, 2, 3
 
 
 @helper
 def node_scratch(k):
-    """Memory for `node_equilibrium`: lines (3, k), payoff (k, k), tableau (k+1, k+1),
-    square (k, k+1), labels (4, k), the last row of which is 0, 1, 2, ..."""
+    """Memory for `node_equilibrium`."""
     labels = np.empty((4, k), np.intp)
     for b in range(k):
         labels[3, b] = b
     square = np.empty((k, k + 1))
-    return np.empty((3, k)), np.empty((k, k)), np.empty((k + 1, k + 1)), square, labels
+    return NodeScratch(np.empty((3, k)), np.empty((k, k)), np.empty((k + 1, k + 1)), square, labels)
 
 
 @helper
-def node_equilibrium(
-    kind, place, order, unit, offset, cost, weight, scores, mask, p, r, rows, columns, scratch
-):  # fmt: skip
+def node_equilibrium(form, weight, scores, mask, p, r, support, scratch):
     """Equilibrium of one node for any kind of cost.
 
     cost[a, b] is ``offset[b]`` plus: unit where a != b (ZERO_ONE), |place[a] - place[b]|
-    (ABSOLUTE), its square (SQUARED), or anything (ANY). order (k,) sorts ``place``. rows, columns
-    (k,) bool, in and out, used by ANY only: the labels that carried the last equilibrium, tried
-    first.
+    (ABSOLUTE), its square (SQUARED), or anything (ANY). support, in and out, is used by ANY only.
     """
+    kind, place, unit, offset = form.kind, form.place, form.unit, form.offset
     k = scores.shape[0]
-    lines, payoff, tableau, square, labels = scratch
-    line, spare = lines[0], lines[1]
+    line, spare, labels = scratch.lines[0], scratch.lines[1], scratch.labels
     best = 0
     for b in range(k):
         line[b] = scores[b] + weight * offset[b]
@@ -54,10 +50,8 @@ def node_equilibrium(
     if kind == ABSOLUTE:
         return _absolute(line, weight, place, mask, p, r)
     if kind == SQUARED:
-        return _squared(line, weight, place, order, mask, p, r, spare, labels[0], labels[1])
-    return _any(
-        scores, weight, cost, mask, p, r, rows, columns, lines, payoff, tableau, square, labels
-    )
+        return _squared(line, weight, place, form.order, mask, p, r, spare, labels[0], labels[1])
+    return _any(scores, weight, form.cost, mask, p, r, support, scratch)
 
 
 @helper
@@ -252,11 +246,13 @@ def _squared(a, w, x, order, mask, p, r, start, hull, stop):
 
 
 @helper
-def _any(scores, w, cost, mask, p, r, rows, columns, lines, payoff, tableau, square, labels):
+def _any(scores, w, cost, mask, p, r, support, scratch):
     """Rows pay columns payoff[a, j] = w cost[a, b] + scores[b], b = kept[j], brought to [1, 2].
 
     Rows that the predictor may not play pay 3: no equilibrium plays what is dearer than all else.
     """
+    lines, payoff, tableau, square, labels = scratch
+    rows, columns = support
     k = scores.shape[0]
     y, z, kept = lines[1], lines[2], labels[0]
     n, low, high = _contenders(scores, w, cost, mask, y, z, kept)
@@ -520,17 +516,15 @@ def _pivot(tableau, n_rows, n_columns, leave, enter):
 
 
 @kernel
-def node_equilibria(kind, place, order, unit, offset, cost, weight, scores, p, r, value):
+def node_equilibria(form, weight, scores, p, r, value):
     """`node_equilibrium` row by row; the scores are the masks as well.
 
     scores (n, k), weight (n,); out: p, r (n, k), value (n,).
     """
     k = scores.shape[1]
     scratch = node_scratch(k)
-    rows = np.zeros(k, np.bool_)
-    columns = np.zeros(k, np.bool_)
+    support = Support(np.zeros(k, np.bool_), np.zeros(k, np.bool_))
     for i in range(scores.shape[0]):
         value[i] = node_equilibrium(
-            kind, place, order, unit, offset, cost, weight[i], scores[i], scores[i], p[i], r[i],
-            rows, columns, scratch,
-        )  # fmt: skip
+            form, weight[i], scores[i], scores[i], p[i], r[i], support, scratch
+        )

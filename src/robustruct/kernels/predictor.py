@@ -76,7 +76,7 @@ def expected_cost(r, cost_t, mask, out):
 
 
 @helper
-def predictor(p0, expected, inv_mu, out):
+def answer(p0, expected, inv_mu, out):
     """out = p of one node, given L r; out may be p0.
 
     p_a = max(0, p0_a - (L r)_a / mu_a - t / mu_a), by Newton on t from below. Where L r is
@@ -104,12 +104,10 @@ def predictor(p0, expected, inv_mu, out):
 
 
 @kernel
-def move_centres(lo, hi, p0, r, cost_t, inv_mu, mask_of, masks):
-    """The centres p0 of nodes lo .. hi-1 go to where the predictor is.
-
-    The mask of node i is masks[mask_of[i]].
-    """
+def move_centres(lo, hi, predictor, rules, r):
+    """The centres p0 of nodes lo .. hi-1 go to where the predictor is."""
+    p0 = predictor.centre
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
-        expected_cost(r[i], cost_t, masks[mask_of[i]], expected)
-        predictor(p0[i], expected, inv_mu, p0[i])
+        expected_cost(r[i], predictor.cost_t, rules.unary_mask[rules.node_kind[i]], expected)
+        answer(p0[i], expected, predictor.inv_mu, p0[i])

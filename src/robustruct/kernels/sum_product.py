@@ -10,22 +10,18 @@ scale of the scores, almost always at the price of one logarithm per node.
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
+from robustruct.kernels.structs import Messages
 
 TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum above this
 FAINT = 1e-50  # a largest product above this loses no term above 1e-257
 
 
 @helper
-def messages_up(
-    lo, hi, parent, unary, tables, table_of, exp_tables, table_max, inside, weight, total, message
-):
-    """Messages from children to parents for nodes lo <= i < hi. All outputs are (hi - lo, k).
-
-    inside[i, b]   log-sum over labellings of i's subtree with label b at i
-    weight[i, b]   exp(inside[i, b] - max of the row)
-    total[i, a]    Σ_b weight[i, b] exp_table[b, a], or -1 where it was too small to trust
-    message[i, a]  log Σ_b exp(inside[i, b] + table[b, a])
-    """
+def messages_up(lo, hi, parent, scores, exp_tables, table_top, messages):
+    """Messages from children to parents for nodes lo <= i < hi, into ``messages``."""
+    unary, tables, table_of = scores.unary, scores.tables, scores.table_of
+    inside, relative, total = messages.inside, messages.relative, messages.total
+    message = messages.message
     k = unary.shape[1]
     for i in range(lo, hi):
         for b in range(k):
@@ -36,7 +32,7 @@ def messages_up(
         for b in range(1, k):
             top = inside[node, b] if inside[node, b] > top else top
         for b in range(k):
-            weight[node, b] = np.exp(inside[node, b] - top) if top > -np.inf else 0.0
+            relative[node, b] = np.exp(inside[node, b] - top) if top > -np.inf else 0.0
         if parent[i] < 0:
             continue
         sums = total[node]
@@ -44,12 +40,12 @@ def messages_up(
             sums[a] = 0.0
         exp_table = exp_tables[table_of[i]]
         for b in range(k):
-            w = weight[node, b]
-            if w > 0.0:
+            share = relative[node, b]
+            if share > 0.0:
                 row = exp_table[b]
                 for a in range(k):
-                    sums[a] += w * row[a]
-        shift = top + table_max[table_of[i]]
+                    sums[a] += share * row[a]
+        shift = top + table_top[table_of[i]]
         table = tables[table_of[i]]
         above = inside[parent[i] - lo]
         for a in range(k):
@@ -76,8 +72,10 @@ def _log_sum(inside, table, a):
 
 
 @helper
-def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out):
+def edge_marginal(r_above, node, messages, table, exp_table, out):
     """out[b, a] = r_above[a] P(child = b | parent = a), the marginal of one edge."""
+    inside, relative = messages.inside[node], messages.relative[node]
+    total, message = messages.total[node], messages.message[node]
     k = r_above.shape[0]
     share = np.empty(k)
     exact = False
@@ -88,11 +86,11 @@ def edge_marginal(r_above, inside, weight, total, message, table, exp_table, out
             share[a] = 0.0
             exact = exact or r_above[a] > 0.0
     for b in range(k):
-        w = weight[b]
+        here = relative[b]
         row = exp_table[b]
         to = out[b]
         for a in range(k):
-            to[a] = w * row[a] * share[a]
+            to[a] = here * row[a] * share[a]
     if exact:
         for a in range(k):
             if total[a] < 0.0 and r_above[a] > 0.0:
@@ -114,19 +112,19 @@ def _shares(r_above, total, share):
 
 
 @helper
-def _spread(weight, exp_table, share, factor, r, sums):
-    """r[b] = Σ_a weight[b] exp_table[b, a] share[a], and its terms times factor added to sums.
+def _spread(relative, exp_table, share, factor, r, sums):
+    """r[b] = Σ_a relative[b] exp_table[b, a] share[a], and its terms times factor added to sums.
 
     Four sums side by side become one vector; unsigned, or numba would allow for negative indices.
     """
-    k = len(weight)
+    k = len(relative)
     one = np.uint64(1)
     for b in range(k):
-        w = weight[b]
-        if w == 0.0:
+        here = relative[b]
+        if here == 0.0:
             r[b] = 0.0
             continue
-        c = factor * w
+        c = factor * here
         row = exp_table[b]
         to = sums[b]
         for a in range(k):
@@ -145,32 +143,32 @@ def _spread(weight, exp_table, share, factor, r, sums):
             )
         for a in range(k - k % 4, k):
             m0 += row[a] * share[a]
-        r[b] = w * ((m0 + m1) + (m2 + m3))
+        r[b] = here * ((m0 + m1) + (m2 + m3))
 
 
 @helper
-def _quick_up(
-    lo, hi, parent, exp_unary, top, table_of, exp_tables, table_max, weight, total, scale
-):  # fmt: skip
-    """weight and total as in `messages_up`, by products alone; False if something became too small.
+def _quick_up(lo, hi, parent, table_of, exponentials, messages, scale):
+    """relative and total of `messages_up`, by products alone; False if one became too small.
 
-    scale[i]: logarithm of what weight[i] is to be multiplied by, to be sums over i's subtree.
+    scale[i]: logarithm of what relative[i] is to be multiplied by, to be sums over i's subtree.
     """
+    exp_unary, exp_tables = exponentials.unary, exponentials.tables
+    relative, total = messages.relative, messages.total
     k = exp_unary.shape[1]
     for i in range(lo, hi):
         for b in range(k):
-            weight[i - lo, b] = exp_unary[i, b]
-        scale[i - lo] = top[i]
+            relative[i - lo, b] = exp_unary[i, b]
+        scale[i - lo] = exponentials.top[i]
     for i in range(lo, hi):
         node = i - lo
         largest = 0.0
         for b in range(k):
-            largest = weight[node, b] if weight[node, b] > largest else largest
+            largest = relative[node, b] if relative[node, b] > largest else largest
         if not largest >= FAINT:
             return False
         inverse = 1.0 / largest
         for b in range(k):
-            weight[node, b] *= inverse
+            relative[node, b] *= inverse
         scale[node] += np.log(largest)
         if parent[i] < 0:
             continue
@@ -179,10 +177,10 @@ def _quick_up(
             sums[a] = 0.0
         exp_table = exp_tables[table_of[i]]
         for b in range(k):
-            w = weight[node, b]
+            here = relative[node, b]
             row = exp_table[b]
             for a in range(k):
-                sums[a] += w * row[a]
+                sums[a] += here * row[a]
         least = sums[0]
         largest = sums[0]
         for a in range(1, k):
@@ -191,81 +189,85 @@ def _quick_up(
         if not least >= TINY:
             return False
         inverse = 1.0 / largest
-        above = weight[parent[i] - lo]
+        above = relative[parent[i] - lo]
         for a in range(k):
             above[a] *= sums[a] * inverse
-        scale[parent[i] - lo] += scale[node] + table_max[table_of[i]] + np.log(largest)
+        scale[parent[i] - lo] += scale[node] + exponentials.table_top[table_of[i]] + np.log(largest)
     return True
 
 
 @kernel
-def sum_product(
-    first, last, offsets, parent, unary, exp_unary, top, tables, table_of, exp_tables, table_max,
-    log_partition, r, q, share, table_sums,
-):  # fmt: skip
-    """Log-partition (S,) and marginals of samples first .. last-1.
+def sum_product(first, last, structure, scores, exponentials, share, gibbs):
+    """Log-partition and marginals of samples first .. last-1; share (S,) weighs table sums.
 
-    exp_unary (N, k) and top (N,): unary scores are top + log exp_unary, whose largest is 1.
-
-    r (N, k) node marginals. q (N, k, k) edge marginals [child, parent], zero at roots, or of length
-    0 when not wanted. table_sums (T, k, k): the edge marginals added up by table, each sample's
-    times share[s].
     A component whose every labelling is forbidden has marginals 0 and log-partition -inf.
     """
-    k = unary.shape[1]
+    offsets, parent, table_of = structure.offsets, structure.parent, scores.table_of
+    k = scores.unary.shape[1]
     longest = 0
     for s in range(first, last):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    inside = np.empty((longest, k))
-    weight = np.empty((longest, k))
-    total = np.empty((longest, k))
-    message = np.empty((longest, k))
+    room = np.empty((4, longest, k))
+    messages = Messages(room[0], room[1], room[2], room[3])
     joint = np.empty((k, k))
-    portion = np.empty(k)
     scale = np.empty(longest)
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        quick = _quick_up(
-            lo, hi, parent, exp_unary, top, table_of, exp_tables, table_max, weight, total, scale
-        )
+        quick = _quick_up(lo, hi, parent, table_of, exponentials, messages, scale)
         if not quick:
-            messages_up(
-                lo, hi, parent, unary, tables, table_of, exp_tables, table_max,
-                inside, weight, total, message,
-            )  # fmt: skip
+            exp_tables, table_top = exponentials.tables, exponentials.table_top
+            messages_up(lo, hi, parent, scores, exp_tables, table_top, messages)
+            for i in range(hi - lo):
+                scale[i] = messages.inside[i].max()
         log_z = 0.0
         for i in range(hi - 1, lo - 1, -1):
-            node = i - lo
             if parent[i] < 0:
-                mass = 0.0
-                for b in range(k):
-                    mass += weight[node, b]
-                size = scale[node] if quick else inside[node].max()
-                log_z += size + np.log(mass) if mass > 0.0 else -np.inf
-                for b in range(k):
-                    r[i, b] = weight[node, b] / mass if mass > 0.0 else 0.0
-                    if len(q):
+                log_z += _root_marginal(messages.relative[i - lo], scale[i - lo], gibbs.r[i])
+                if len(gibbs.q):
+                    for b in range(k):
                         for a in range(k):
-                            q[i, b, a] = 0.0
-                continue
-            t = table_of[i]
-            if not len(q) and _shares(r[parent[i]], total[node], portion):
-                _spread(weight[node], exp_tables[t], portion, share[s], r[i], table_sums[t])
-                continue
-            edge_marginal(
-                r[parent[i]], inside[node], weight[node], total[node], message[node],
-                tables[t], exp_tables[t], joint,
-            )  # fmt: skip
-            for b in range(k):
-                mass = 0.0
-                for a in range(k):
-                    mass += joint[b, a]
-                r[i, b] = mass
-            if len(q):
-                for b in range(k):
-                    for a in range(k):
-                        q[i, b, a] = joint[b, a]
-            for b in range(k):
-                for a in range(k):
-                    table_sums[t, b, a] += share[s] * joint[b, a]
-        log_partition[s] = log_z
+                            gibbs.q[i, b, a] = 0.0
+            else:
+                _marginals_below(
+                    i, i - lo, parent[i], share[s], scores, exponentials, messages, joint, gibbs
+                )
+        gibbs.log_partition[s] = log_z
+
+
+@helper
+def _root_marginal(relative, scale, r):
+    """r of a root; return the log-partition of its tree."""
+    mass = 0.0
+    for b in range(len(r)):
+        mass += relative[b]
+    for b in range(len(r)):
+        r[b] = relative[b] / mass if mass > 0.0 else 0.0
+    return scale + np.log(mass) if mass > 0.0 else -np.inf
+
+
+@helper
+def _marginals_below(i, node, above, share, scores, exponentials, messages, joint, gibbs):
+    """r of node i, number ``node`` of its sample, and the marginal of the edge to ``above``.
+
+    joint (k, k): scratch, its first row also for the portions of the labels above.
+    """
+    r, q, table_sums, t = gibbs.r, gibbs.q, gibbs.table_sums, scores.table_of[i]
+    k = r.shape[1]
+    portion = joint[0]
+    if not len(q) and _shares(r[above], messages.total[node], portion):
+        relative, table = messages.relative[node], exponentials.tables[t]
+        _spread(relative, table, portion, share, r[i], table_sums[t])
+        return
+    edge_marginal(r[above], node, messages, scores.tables[t], exponentials.tables[t], joint)
+    for b in range(k):
+        mass = 0.0
+        for a in range(k):
+            mass += joint[b, a]
+        r[i, b] = mass
+    if len(q):
+        for b in range(k):
+            for a in range(k):
+                q[i, b, a] = joint[b, a]
+    for b in range(k):
+        for a in range(k):
+            table_sums[t, b, a] += share * joint[b, a]

@@ -32,74 +32,81 @@ def transport(gain, supply, demand, plan):
             potential[k + a] = -best
     # Each path empties a row, fills a column or cancels a pair; the limit is for safety only.
     for _ in range(100 * (k + m)):
-        waiting = False
-        for b in range(k):
-            waiting = waiting or left[b] > _TINY
-            distance[b] = 0.0 if left[b] > _TINY else np.inf
-            previous[b] = -1
-        if not waiting:
-            break
-        for a in range(m):
-            distance[k + a] = np.inf
-        for x in range(k + m):
-            done[x] = False
-        target = -1
-        while True:
-            node = -1
-            for x in range(k + m):
-                if (
-                    not done[x]
-                    and distance[x] < np.inf
-                    and (node < 0 or distance[x] < distance[node])
-                ):
-                    node = x
-            if node < 0:
-                break
-            done[node] = True
-            if node >= k:
-                if need[node - k] > _TINY:
-                    target = node
-                    break
-                for b in range(k):
-                    if plan[b, node - k] > 0.0 and distance[node] < distance[b]:
-                        distance[b] = distance[node]
-                        previous[b] = node
-            else:
-                for a in range(m):
-                    if gain[node, a] > -np.inf and not done[k + a]:
-                        edge = potential[node] - potential[k + a] - gain[node, a]
-                        reached = distance[node] + max(edge, 0.0)
-                        if reached < distance[k + a]:
-                            distance[k + a] = reached
-                            previous[k + a] = node
+        target = _shortest_path(gain, left, need, plan, potential, distance, previous, done)
         if target < 0:
             break
         for x in range(k + m):
             potential[x] += min(distance[x], distance[target])
-        amount = need[target - k]
-        x = target
-        while previous[x] >= 0:
-            if x < k:
-                amount = min(amount, plan[x, previous[x] - k])
-            x = previous[x]
-        amount = min(amount, left[x])
-        left[x] -= amount
-        need[target - k] -= amount
-        x = target
-        while previous[x] >= 0:
-            y = previous[x]
-            if x >= k:
-                plan[y, x - k] += amount
-            else:
-                plan[x, y - k] -= amount
-                if plan[x, y - k] < _TINY:
-                    plan[x, y - k] = 0.0
-            x = y
+        _send_along(target, left, need, plan, previous)
     missing = 0.0
     for b in range(k):
         if left[b] > _TINY:
             missing += left[b]
     return missing
+
+
+@helper
+def _shortest_path(gain, left, need, plan, potential, distance, previous, done):
+    """Dijkstra from the rows with supply left to a column with need; return it, or -1.
+
+    Rows are nodes 0 .. k-1, columns k .. k+m-1. distance and previous (k+m,), out; done: scratch.
+    """
+    k, m = gain.shape
+    for b in range(k):
+        distance[b] = 0.0 if left[b] > _TINY else np.inf
+        previous[b] = -1
+    for a in range(m):
+        distance[k + a] = np.inf
+    for x in range(k + m):
+        done[x] = False
+    while True:
+        node = -1
+        for x in range(k + m):
+            if not done[x] and distance[x] < np.inf and (node < 0 or distance[x] < distance[node]):
+                node = x
+        if node < 0:
+            return -1
+        done[node] = True
+        if node >= k:
+            if need[node - k] > _TINY:
+                return node
+            for b in range(k):
+                if plan[b, node - k] > 0.0 and distance[node] < distance[b]:
+                    distance[b] = distance[node]
+                    previous[b] = node
+        else:
+            for a in range(m):
+                if gain[node, a] > -np.inf and not done[k + a]:
+                    edge = potential[node] - potential[k + a] - gain[node, a]
+                    reached = distance[node] + max(edge, 0.0)
+                    if reached < distance[k + a]:
+                        distance[k + a] = reached
+                        previous[k + a] = node
+
+
+@helper
+def _send_along(target, left, need, plan, previous):
+    """Move as much mass as the path to the column ``target`` allows."""
+    k = len(left)
+    amount = need[target - k]
+    x = target
+    while previous[x] >= 0:
+        if x < k:
+            amount = min(amount, plan[x, previous[x] - k])
+        x = previous[x]
+    amount = min(amount, left[x])
+    left[x] -= amount
+    need[target - k] -= amount
+    x = target
+    while previous[x] >= 0:
+        y = previous[x]
+        if x >= k:
+            plan[y, x - k] += amount
+        else:
+            plan[x, y - k] -= amount
+            if plan[x, y - k] < _TINY:
+                plan[x, y - k] = 0.0
+        x = y
 
 
 @kernel

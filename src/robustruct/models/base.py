@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from robustruct.engines.local import Engine, Here, PreparedSites, Samples
+from robustruct.engines.engine import Engine, PreparedShards, Samples
+from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
@@ -25,7 +26,7 @@ from robustruct.models.prediction import Prediction
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.optimizer import Progress, Sites, Task
+from robustruct.optimizers.optimizer import Progress, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
@@ -120,21 +121,21 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         checkpoints = checkpointing.opened(self)
         data, kept = self._training_data(X, y, sample_weight, node_weight)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
-        with (self.engine or Here()).sites(data) as sites:
+        with (self.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
-                plan = sites.prepare(self, tick)
+                plan = shards.prepare(self, tick)
             stopper = None
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
-            learnt = {**plan.learnt(), **self._chosen_alpha(sites, plan, data, checkpoints)}
-            check_takes(chosen(self.optimizer, self.objective), self.objective, sites)
-            checkpointing.claim(checkpoints, self, sites, stopper, learnt["inference_"])
+            learnt = {**plan.learnt(), **self._chosen_alpha(shards, plan, data, checkpoints)}
+            check_takes(chosen(self.optimizer, self.objective), self.objective, shards)
+            checkpointing.claim(checkpoints, self, shards, stopper, learnt["inference_"])
             start = self._previous_weights(plan.space, plan.classes)
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
             for name, value in learnt.items():
                 setattr(self, name, value)
-            self._train(sites, start, stopper, checkpoints)
+            self._train(shards, start, stopper, checkpoints)
         return self
 
     def _training_data(
@@ -152,13 +153,13 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
 
     def _chosen_alpha(
         self,
-        sites: PreparedSites,
+        shards: PreparedShards,
         plan: Plan,
         data: ShardedData | Samples,
         checkpoints: Checkpoints | None,
     ) -> dict[str, Any]:
         """What the model learns about alpha and inference before it is trained."""
-        problem = sites.local_problem
+        problem = shards.local_problem
         learnt: dict[str, Any] = {"alpha_": plan.alpha, "inference_": "exact"}
         if problem is not None and problem.relaxed:
             learnt["inference_"] = "relaxed"
@@ -178,7 +179,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         alpha, scores = checkpointing.kept_choice(checkpoints) or select_alpha(
             self, problem, plan.classes, data.X, data.y, data.sample_weight, data.node_weight
         )
-        sites.set_alpha(alpha)
+        shards.set_alpha(alpha)
         return {**learnt, "alpha_": alpha, "alpha_scores_": scores}
 
     def _forget(self, kept: Sequence[str]) -> None:
@@ -188,13 +189,13 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
 
     def _train(
         self,
-        sites: Sites,
+        shards: Shards,
         start: np.ndarray | None,
         stopper: EarlyStopping | None,
         checkpoints: Checkpoints | None,
     ) -> None:
         optimizer = chosen(self.optimizer, self.objective)
-        outline = sites.outline
+        outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol)
         if start is not None:
@@ -210,7 +211,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             ):
                 progress.tick = tick
                 earlier = self.__dict__.pop("_warm", None)
-                task = Task(sites, progress, self.max_iter, seed, start, earlier)
+                task = Task(shards, progress, self.max_iter, seed, start, earlier)
                 optimizer.minimise(task)
                 if self.warm_start and task.kept is not None:
                     self._warm = task.kept

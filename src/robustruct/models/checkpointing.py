@@ -14,7 +14,7 @@ from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.parameters import OneOf
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.optimizers.optimizer import Progress, Sites
+from robustruct.optimizers.optimizer import Progress, Shards
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -42,13 +42,13 @@ def kept_choice(checkpoints: Checkpoints | None) -> tuple[float, dict[float, flo
 def claim(
     checkpoints: Checkpoints | None,
     model: StructuredModel,
-    sites: Sites,
+    shards: Shards,
     stopper: EarlyStopping | None,
     inference: str,
 ) -> None:
     """Refuse checkpoints of another fit, while the model is still what an earlier fit made it."""
     if checkpoints is not None:
-        checkpoints.claim({"inference": inference, **_identity(model, sites, stopper)})
+        checkpoints.claim({"inference": inference, **_identity(model, shards, stopper)})
 
 
 def begun(
@@ -90,10 +90,10 @@ def _described(model: StructuredModel) -> str:
 
 
 def _identity(
-    model: StructuredModel, sites: Sites, stopper: EarlyStopping | None
+    model: StructuredModel, shards: Shards, stopper: EarlyStopping | None
 ) -> dict[str, Any]:
     """All that a fit depends on, but for its tolerance and its number of passes."""
-    outline = sites.outline
+    outline = shards.outline
     is_fixed = isinstance(model.random_state, Integral)
     found = {
         "the model": type(model).__name__,
@@ -102,7 +102,7 @@ def _identity(
         "alpha": outline.alpha,
         "the number of samples": outline.n_samples,
         "the number of weights": outline.n_weights,
-        **sites.fingerprint(),
+        **shards.fingerprint(),
     }
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()

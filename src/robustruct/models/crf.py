@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.engines.local import Engine
+from robustruct.engines.engine import Engine
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel

@@ -40,7 +40,7 @@ class Positive(Accepted):
 
     def complaint(self, name: str, value: Any) -> str | None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and math.isfinite(value) and value > 0:
+        if is_number and 0 < value < math.inf:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
 
@@ -186,7 +186,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
-                lambda value: hasattr(value, "sites") and hasattr(value, "n_workers"),
+                lambda value: hasattr(value, "shards") and hasattr(value, "n_workers"),
                 "give a DaskEngine, or None to train in this process.",
             )
         ),

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from robustruct.constraints import Constraints
-from robustruct.errors import IncompatibleError, blamed_on_lines
+from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.graphs import Batch
@@ -189,7 +189,7 @@ def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
     if not len(corpus):
         return Summary(FeatureSummary(), None)
-    with blamed_on_lines(corpus.name, corpus.lines):
+    with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
         truth = _truth(corpus, np.diff(parts.nodes.offsets))
         types = sorted_types(parts.types or ())
@@ -242,7 +242,7 @@ class Plan:
         """The problem of one shard; None if it has no samples, or none with a weight."""
         if not len(corpus):
             return None
-        with blamed_on_lines(corpus.name, corpus.lines):
+        with errors_at_lines(corpus.name, corpus.lines):
             design = self.space.encode(corpus.X)
             if self.inference == "relaxed" and design.batch.n_chords:
                 raise IncompatibleError(

@@ -106,8 +106,17 @@ def kept_in(folder: str | os.PathLike[str]) -> list[str]:
 GROWING = {"history": (0,), "pair": (1,), "mass": (1,), "atom": (0,)}
 """Dimensions in which the array of a checkpoint may be longer than that of a fit that begins."""
 UNBOUNDED = (
-    "primal", "dual", "history", "loss", "record", "seen", "least_gap", "gap", "given", "optimism",
-)  # fmt: skip
+    "primal",
+    "dual",
+    "history",
+    "loss",
+    "record",
+    "seen",
+    "least_gap",
+    "gap",
+    "given",
+    "optimism",
+)
 """What may be infinite while nothing is known; all other numbers are finite."""
 RANGES = {"kappa": (1e-300, 1e300), "eagerness": (0.0, 1.0)}
 """Of single numbers; the others are counts and seconds."""
@@ -137,12 +146,12 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
 
     ``optional``: what may be there as well once a fit is under way.
     """
-    elsewhere = not inside("sites", found) or not inside("sites", expected)  # these begin anew
+    elsewhere = not inside("shards", found) or not inside("shards", expected)  # these begin anew
     for name in expected:
-        if name not in found and not (elsewhere and name.startswith("sites.")):
+        if name not in found and not (elsewhere and name.startswith("shards.")):
             return f"{name} is missing"
     for name, array in found.items():
-        if elsewhere and name.startswith("sites."):
+        if elsewhere and name.startswith("shards."):
             continue
         like = expected.get(name, optional.get(name))
         if like is None:

@@ -1,7 +1,8 @@
 """Doubly proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM.
 
-The dual is maximised over the adversary's marginals q_s, one sample at a time; kernels/pairwise.py
-says how a sample moves. Two centres follow once a pass, as in the method of multipliers:
+The dual is maximised over the adversary's marginals q_s, one sample at a time;
+kernels/pairwise_ascent.py says how a sample moves. Two centres follow once a pass, as in the method
+of multipliers:
 
 * p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
 * z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder
@@ -25,15 +26,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.proximal import centre_gap, penalty, settle
+from robustruct.kernels.weight_vectors import centre_gap, penalty, weights_from_moments
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.optimizer import (
-    Follow,
+    CentreUpdate,
     Optimizer,
+    PassSpec,
+    PassStats,
     Progress,
-    Round,
-    Seen,
-    Sites,
+    Shards,
     Task,
     inside,
 )
@@ -62,16 +63,16 @@ SCALARS = (
 class PairwiseAscent:
     """Both centres and the weights that the dual blocks of all samples imply."""
 
-    def __init__(self, sites: Sites, *, centre: np.ndarray | None = None) -> None:
-        self.sites, self.outline = sites, sites.outline
+    def __init__(self, shards: Shards, *, centre: np.ndarray | None = None) -> None:
+        self.shards, self.outline = shards, shards.outline
         self.alpha = self.outline.alpha
-        self.scales = sites.tuning.scales
+        self.scales = shards.tuning.scales
         self.squares = self.scales.squares
-        self.kappa = sites.tuning.pull
+        self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, 1.0
-        self.inner = sites.tuning.inner
-        self.seen = Seen(np.inf, np.inf)
+        self.inner = shards.tuning.inner
+        self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
         """The centre's part of the gap, once it is known."""
         self.following = False
@@ -85,14 +86,14 @@ class PairwiseAscent:
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may rest, except now and then."""
         number = self.n_passes + 1
-        orders = Round(number, seed, self.alpha + self.kappa, self.inner)
+        spec = PassSpec(number, seed, self.alpha + self.kappa, self.inner)
         if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
-            orders = replace(orders, rest_below=self.sites.tuning.skip * mean)
-        before = self.sites.generation
+            spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
+        before = self.shards.generation
         self._outer = None
-        self.seen = self.sites.round(self.theta, self.centre, orders)
-        if self.sites.generation != before:  # some blocks were lost, and their part of θ with them
+        self.seen = self.shards.round(self.theta, self.centre, spec)
+        if self.shards.generation != before:  # some blocks were lost, and their part of θ with them
             self.follow()
 
     @property
@@ -109,7 +110,7 @@ class PairwiseAscent:
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
-        self.sites.follow(self.theta, self.centre, Follow(self.alpha, self.kappa, kappa))
+        self.shards.follow(self.theta, self.centre, CentreUpdate(self.alpha, self.kappa, kappa))
         self.kappa, self._outer = kappa, None
 
     def _steered(self, samples: float, outer: float) -> float:
@@ -128,8 +129,8 @@ class PairwiseAscent:
                 self.inner = min(4 * self.inner, MOST_STEPS)
                 return self.kappa
             self.eagerness /= 2
-            return max(self.kappa / 2, min(self.kappa, self.sites.tuning.pull))
-        wanted = self.sites.tuning.balance * samples
+            return max(self.kappa / 2, min(self.kappa, self.shards.tuning.pull))
+        wanted = self.shards.tuning.balance * samples
         if outer > 2 * wanted:
             return self.kappa / FALL**self.eagerness
         if outer < wanted / 2:
@@ -149,14 +150,14 @@ class PairwiseAscent:
     def follow(self) -> float:
         """θ from G(q), recomputed, and the centre; return the dual's penalty, |G(q)|² / 2 alpha."""
         self.following, self._outer = True, None
-        self.sites.moments(self.theta)
+        self.shards.moments(self.theta)
         held_down = self._settle()
         self.following = False
         return held_down
 
     def _settle(self) -> float:
         """θ holds G(q) and becomes the weights; return the dual's penalty."""
-        return settle(self.theta, self.centre, self.squares, self.alpha, self.kappa)
+        return weights_from_moments(self.theta, self.centre, self.squares, self.alpha, self.kappa)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the passes to come depend on; `restore` takes it back."""
@@ -165,7 +166,7 @@ class PairwiseAscent:
             "centre": self.centre,
             "seen": np.array([self.seen.gap, self.seen.total_gap]),
             **{name: np.array(getattr(self, name)) for name in SCALARS},
-            **{f"sites.{name}": value for name, value in self.sites.state().items()},
+            **{f"shards.{name}": value for name, value in self.shards.state().items()},
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -178,10 +179,10 @@ class PairwiseAscent:
             setattr(self, name, state[name].item())
         self.theta[:], self.centre[:] = state["theta"], state["centre"]
         self._outer = None
-        self.seen = Seen(*state["seen"].tolist())
-        if self.sites.restore(inside("sites", state)):
+        self.seen = PassStats(*state["seen"].tolist())
+        if self.shards.restore(inside("shards", state)):
             return
-        self.seen = Seen(np.inf, np.inf)
+        self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
         self.centre[:] = self.theta
         self.follow()
@@ -194,16 +195,16 @@ class PairwiseAscent:
         """
         if self.following:
             self.follow()
-        regret, gain = self.sites.plain_bounds(self.theta)
+        regret, gain = self.shards.plain_bounds(self.theta)
         return regret + penalty(self.theta, self.squares, self.alpha), gain
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         generation = None
-        while generation != self.sites.generation:  # bounds and moments must be of the same blocks
-            generation = self.sites.generation
+        while generation != self.shards.generation:  # bounds and moments must be of the same blocks
+            generation = self.shards.generation
             held_down = self.follow()
-            regret, gain = self.sites.bounds(self.theta)
+            regret, gain = self.shards.bounds(self.theta)
         return regret + penalty(self.theta, self.squares, self.alpha), gain - held_down
 
 
@@ -270,7 +271,7 @@ class DualAscent(Optimizer):
             ascent: PairwiseAscent = RelaxedAscent(local, centre=task.start)
         else:
             ascent = PairwiseAscent(task.shards, centre=task.start)
-        dual = task.kept = ascent.sites.dual
+        dual = task.kept = ascent.shards.dual
         earlier = None if task.start is None else task.earlier
         if dual is not None and earlier is not None and _same_games(dual.problem, earlier.problem):
             # Weights alone would say little to the dual.

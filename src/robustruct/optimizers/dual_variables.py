@@ -1,9 +1,9 @@
 """The dual blocks (r_s, q_s) of the samples of a problem, and how visits improve them.
 
-kernels/pairwise.py says how a sample moves. Where a visit is a single step, some samples are looked
-at together, by all threads, before they step one after the other: a step has the best length under
-the weights as they are, so what other samples did in between costs little, and the result does not
-depend on the number of threads.
+kernels/pairwise_ascent.py says how a sample moves. The moves of some samples are found together, by
+all threads, before they step one after the other: a step has the best length under the weights as
+they are, so what other samples did in between costs little, and the result does not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -17,22 +17,38 @@ import scipy.sparse as sp
 from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
 from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
-from robustruct.kernels.atoms import atom_visits
-from robustruct.kernels.changes import no_change
-from robustruct.kernels.gram import gram_matrices, gram_sizes
-from robustruct.kernels.pairwise import pairwise_turns, pairwise_visits
+from robustruct.kernels.atoms import visit_cyclic_samples
+from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
+from robustruct.kernels.row_products import all_products, product_starts
+from robustruct.kernels.structs import (
+    Design,
+    Features,
+    Marginals,
+    Predictor,
+    Products,
+    Rows,
+    Rules,
+    SampleScores,
+    Scratch,
+    TableRows,
+    Turn,
+    Visits,
+    WeightChange,
+    WeightChanges,
+    Weights,
+)
 from robustruct.objectives.adversarial import Problem, stakes
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
-GRAM_LIMIT = 2**24  # numbers, 128 MiB
-LOOKS = 32  # samples looked at together: of 9000 it costs a twentieth more passes, 64 a tenth
-TURNS_AT_ONCE = 16  # in one call of a kernel: between calls an interruption is noticed
-THREAD_PAYS = 50_000  # additions between two turns
+PRODUCTS_LIMIT = 2**24  # numbers, 128 MiB
+TOGETHER = 32  # samples whose moves are found together: of 9000 it costs a twentieth more passes
+SAMPLES_A_CALL = 512  # of a kernel, about: between calls an interruption is noticed
+THREAD_PAYS = 50_000  # additions for the samples whose moves are found together
 
 
-class DualBlocks:
+class DualVariables:
     """Marginals (r, q) of the adversary and centres p0 of the predictor, for every sample."""
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
@@ -49,7 +65,7 @@ class DualBlocks:
             self.q = Blocks.at(batch, problem.labels, k)
         self.p0 = problem.truth if problem.truth_is_predictor else _even(problem)
         self.gap = np.full(batch.n_samples, np.inf)
-        self.given = np.zeros(batch.n_samples)
+        self.predictor_regret = np.zeros(batch.n_samples)
 
     @cached_property
     def nodes(self) -> SparseRows:
@@ -60,36 +76,41 @@ class DualBlocks:
         return sparse_rows(self.problem.design.edges)
 
     @cached_property
-    def _layout(self) -> tuple[tuple[np.ndarray, ...], ...]:
-        """(feature rows, tables, rules) as the kernels take them."""
+    def _design(self) -> Design:
+        """What scores the samples, as the kernels take it."""
         design, rules, x, f = self.problem.design, self.problem.constraints, self.nodes, self.edges
-        return (
-            (x.indptr, x.indices, x.data, f.indptr, f.indices, f.data),
-            (design.table_of, design.table_row, design.table_turned.astype(np.intp)),
-            (*self.problem.label_masks, rules.pair_masks()),
+        return Design(
+            Features(Rows(x.indptr, x.indices, x.data), Rows(f.indptr, f.indices, f.data)),
+            TableRows(design.table_of, design.table_row, design.table_turned.astype(np.intp)),
+            Rules(*self.problem.label_masks, rules.pair_masks()),
         )
 
+    @property
+    def _predictor(self) -> Predictor:
+        problem = self.problem
+        return Predictor.of(problem.cost, self.inv_mu, problem.node_weight, self.p0)
+
     @cached_property
-    def grams(self) -> tuple[np.ndarray, ...]:
-        """Gram matrices of all samples, or empty ones where a visit is a single step anyway."""
+    def products(self) -> Products:
+        """Products of the feature rows of every sample; none if they are too many.
+
+        Made when visits first take several steps: fewer have no use for them.
+        """
         design, batch = self.problem.design, self.problem.design.batch
         node_start, table_start = (np.zeros(batch.n_samples + 1, np.intp) for _ in range(2))
-        gram_sizes(
-            batch.node_offsets, batch.parent, design.table_of, design.n_tables,
-            node_start, table_start,
-        )  # fmt: skip
-        too_large = node_start[-1] + table_start[-1] > GRAM_LIMIT
-        if too_large or batch.n_chords:
-            return node_start, table_start, np.empty(0), np.empty(0)
-        node_gram, table_gram = np.empty(node_start[-1]), np.empty(table_start[-1])
-        nodes, edges = self.nodes, self.edges
-        gram_matrices(
-            batch.node_offsets, batch.parent, design.table_of, design.table_row,
-            nodes.indptr, nodes.indices, nodes.data, nodes.shape[1],
-            edges.indptr, edges.indices, edges.data, edges.shape[1],
-            node_start, table_start, node_gram, table_gram,
-        )  # fmt: skip
-        return node_start, table_start, node_gram, table_gram
+        product_starts(batch.structure, design.table_of, design.n_tables, node_start, table_start)
+        if node_start[-1] + table_start[-1] > PRODUCTS_LIMIT:
+            return self._no_products
+        nodes, tables = np.empty(node_start[-1]), np.empty(table_start[-1])
+        products = Products(node_start, table_start, nodes, tables)
+        width = max(self.nodes.shape[1], self.edges.shape[1])
+        all_products(batch.structure, self._design.features, self._design.tables, width, products)
+        return products
+
+    @cached_property
+    def _no_products(self) -> Products:
+        starts = np.zeros(self.problem.design.batch.n_samples + 1, np.intp)
+        return Products(starts, starts, np.empty(0), np.empty(0))
 
     # ------------------------------------------------------------------------------------- visits
 
@@ -98,79 +119,101 @@ class DualBlocks:
 
         ``penalty``: what (penalty / 2) |θ|² holds θ down by.
         """
-        problem, batch = self.problem, self.problem.design.batch
-        weights = _by_kind(problem, theta)
-        rate = problem.share / penalty
-        features, tables, rules = self._layout
-        q = self.q
+        problem, batch, q = self.problem, self.problem.design.batch, self.q
+        weights, rate = _by_kind(problem, theta), problem.share / penalty
+        several = steps > 1 and not batch.n_chords
+        products = self.products if several else self._no_products
+        visits = Visits(steps, rate, products, self.gap, self.predictor_regret)
+        predictor = self._predictor
         if isinstance(q, Atoms):
-            atom_visits(
-                order, batch.node_offsets, batch.chord_offsets, batch.child, batch.parent,
-                batch.buckets.arrays, features, *weights, tables, rules, problem.cost,
-                problem.node_weight, rate, self.inv_mu, steps, self.p0,
-                q.r, *q.lists, self._changes, self.gap, self.given,
-            )  # fmt: skip
-        elif steps > 1:
-            pairwise_visits(
-                order, batch.node_offsets, batch.parent, features, *weights, tables, rules,
-                problem.cost, problem.node_weight, rate, self.inv_mu, steps, self.p0,
-                q.r, q.pair, q.mass, q.count, self._changes, *self.grams, self.gap, self.given,
-            )  # fmt: skip
+            visit_cyclic_samples(
+                order,
+                batch.structure,
+                batch.buckets.arrays,
+                self._design,
+                weights,
+                predictor,
+                q.arrays,
+                visits,
+                self._turn,
+                self._rooms,
+                self._scratch[0],
+                self._changes,
+            )
         else:
-            at_once = min(LOOKS, max(1, batch.n_samples // 100))
-            for first in range(0, len(order), TURNS_AT_ONCE * at_once):
-                some = order[first : first + TURNS_AT_ONCE * at_once]
-                self._turns(some, at_once, weights, rate)
+            at_once = len(self._turn.moves)
+            a_call = at_once * (SAMPLES_A_CALL // at_once)
+            for first in range(0, len(order), a_call):
+                some = order[first : first + a_call]
+                self._visit_some(some, q.arrays, weights, predictor, visits)
         q.grow()
 
-    def _turns(
+    def _visit_some(
         self,
         order: np.ndarray,
-        at_once: int,
-        weights: tuple[np.ndarray, np.ndarray],
-        rate: np.ndarray,
+        adversary: Marginals,
+        weights: Weights,
+        predictor: Predictor,
+        visits: Visits,
     ) -> None:
-        problem, batch, q = self.problem, self.problem.design.batch, self.q
-        assert isinstance(q, Blocks)
-        features, tables, rules = self._layout
-        counters = np.array([0, 0, min(at_once, len(order))], np.int64)
+        self._turn.begin(len(order))
 
-        def visit(leads: bool, slot_of_table: np.ndarray) -> None:
-            pairwise_turns(
-                leads, counters, order, at_once, batch.node_offsets, batch.parent, features,
-                *weights, tables, rules, problem.cost, problem.node_weight, rate, self.inv_mu,
-                self.p0, q.r, q.pair, q.mass, q.count, self._changes, slot_of_table, *self._found,
-                self.gap, self.given,
-            )  # fmt: skip
+        def visit(thread: int) -> None:
+            visit_samples(
+                thread,
+                order,
+                self.problem.design.batch.structure,
+                self._design,
+                weights,
+                predictor,
+                adversary,
+                visits,
+                self._turn,
+                self._rooms,
+                self._scratch[thread],
+                self._changes,
+            )
 
-        spare = self._spare_slots
-        work = min(at_once, len(order)) * self._additions_per_sample
-        threads = min(len(spare), at_once, 1 + int(work // THREAD_PAYS))
-        together(visit, [(t == 0, spare[t]) for t in range(threads)])
-
-    @cached_property
-    def _found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(N,) y, w and tilt of the samples last looked at."""
-        n = self.problem.design.batch.n_nodes
-        return np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n)
+        at_once = min(len(self._turn.moves), len(order))
+        threads = 1 + int(at_once * self._additions_per_sample // THREAD_PAYS)
+        together(visit, [(t,) for t in range(min(len(self._scratch), at_once, threads))])
 
     @cached_property
-    def _changes(self) -> tuple[tuple[np.ndarray, ...], ...]:
-        """Scratch of a step: how it changes node and edge weights."""
+    def _turn(self) -> Turn:
+        """What threads share about the samples that are worked on together."""
+        n_samples = self.problem.design.batch.n_samples
+        return Turn.room(min(TOGETHER, max(1, n_samples // 100)), self._largest[0])
+
+    @cached_property
+    def _rooms(self) -> SampleScores:
+        """For the scores of these samples, or of every thread's if a visit is one step."""
+        n = max(len(self._scratch), len(self._turn.moves))
+        problem = self.problem
+        return SampleScores.room(n, *self._largest, problem.design.n_tables, problem.n_labels)
+
+    @cached_property
+    def _scratch(self) -> list[Scratch]:
+        """Of each thread."""
+        k, n_tables = self.problem.n_labels, self.problem.design.n_tables
+        threads = range(n_threads(self.problem.n_jobs))
+        return [Scratch.room(*self._largest, n_tables, k) for _ in threads]
+
+    @property
+    def _largest(self) -> tuple[int, int]:
+        """(Nodes, slots) of the largest sample."""
+        batch = self.problem.design.batch
+        nodes = np.diff(batch.node_offsets)
+        return int(nodes.max()), int((nodes + np.diff(batch.chord_offsets)).max())
+
+    @cached_property
+    def _changes(self) -> WeightChanges:
         batch, k = self.problem.design.batch, self.problem.n_labels
         entries = np.diff(self.nodes.indptr[batch.node_offsets]).max()
-        edges = (np.diff(batch.node_offsets) + np.diff(batch.chord_offsets)).max()
-        edges *= np.diff(self.edges.indptr).max()
-        return (
-            no_change(self.nodes.shape[1], entries, k),
-            no_change(self.edges.shape[1], edges, k * k),
+        edges = self._largest[1] * np.diff(self.edges.indptr).max()
+        return WeightChanges(
+            WeightChange.none(self.nodes.shape[1], entries, k),
+            WeightChange.none(self.edges.shape[1], edges, k * k),
         )
-
-    @cached_property
-    def _spare_slots(self) -> list[np.ndarray]:
-        """Scratch of each thread."""
-        n_tables = self.problem.design.n_tables
-        return [np.full(n_tables, -1, np.intp) for _ in range(n_threads(self.problem.n_jobs))]
 
     @cached_property
     def _additions_per_sample(self) -> float:
@@ -183,20 +226,19 @@ class DualBlocks:
         """The centres p0 go to where the predictor is."""
         if not self.inv_mu.any():
             return
-        offsets = self.problem.design.batch.node_offsets
-        cost_t = np.ascontiguousarray(self.problem.cost.T)
+        offsets, predictor = self.problem.design.batch.node_offsets, self._predictor
+        rules = self._design.rules
         over_samples(
             lambda first, last: move_centres(
-                offsets[first], offsets[last], self.p0, self.q.r, cost_t, self.inv_mu,
-                *self.problem.label_masks,
+                offsets[first], offsets[last], predictor, rules, self.q.r
             ),
             offsets,
             self.problem.n_jobs,
-        )  # fmt: skip
+        )
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
-        return float(self.problem.share @ (self.gap + self.given))
+        return float(self.problem.share @ (self.gap + self.predictor_regret))
 
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q) from the marginals, after these were made exactly consistent."""
@@ -217,11 +259,12 @@ class DualBlocks:
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; `restore` takes it back."""
         q = self.q.state()
-        return {"p0": self.p0, "gap": self.gap, "given": self.given, **q}
+        return {"p0": self.p0, "gap": self.gap, "given": self.predictor_regret, **q}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`."""
-        self.p0[:], self.gap[:], self.given[:] = state["p0"], state["gap"], state["given"]
+        self.p0[:], self.gap[:] = state["p0"], state["gap"]
+        self.predictor_regret[:] = state["given"]
         self.q.restore(state)
 
 
@@ -247,10 +290,10 @@ def _even(problem: Problem) -> np.ndarray:
     return even[row_of]
 
 
-def _by_kind(problem: Problem, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Node weights (d, k) and edge weights (d_e, k²)."""
+def _by_kind(problem: Problem, theta: np.ndarray) -> Weights:
+    """θ as the kernels take it."""
     nodes, edges = split_weights(problem.design, theta, problem.n_labels)
-    return nodes, edges.reshape(-1, problem.n_labels**2)
+    return Weights(nodes, edges.reshape(-1, problem.n_labels**2))
 
 
 def sparse_rows(matrix: FeatureMatrix) -> SparseRows:

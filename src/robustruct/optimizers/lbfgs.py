@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.proximal import add_multiple, add_slope, dual_penalty, penalty
-from robustruct.optimizers.optimizer import Optimizer, Progress, Sites, Task
+from robustruct.kernels.weight_vectors import add_multiple, add_slope, dual_penalty, penalty
+from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
 ROOM = 2**24
@@ -156,10 +156,10 @@ def _search(
     return None
 
 
-def penalised(sites: Sites, theta: np.ndarray) -> tuple[float, np.ndarray]:
+def penalised(shards: Shards, theta: np.ndarray) -> tuple[float, np.ndarray]:
     """The objective and its gradient, for weights divided by their scales."""
-    alpha, squares = sites.outline.alpha, sites.tuning.scales.squares
-    value, gradient = sites.likelihood(theta)
+    alpha, squares = shards.outline.alpha, shards.tuning.scales.squares
+    value, gradient = shards.likelihood(theta)
     add_slope(gradient, theta, squares, alpha)
     return value + penalty(theta, squares, alpha), gradient
 
@@ -189,19 +189,19 @@ class Descent:
 
 
 def fit_likelihood(
-    sites: Sites, progress: Progress, max_iter: int, start: np.ndarray | None = None
+    shards: Shards, progress: Progress, max_iter: int, start: np.ndarray | None = None
 ) -> None:
     """L-BFGS until the certified gap is within the tolerance.
 
     What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
-    alpha, scales = sites.outline.alpha, sites.tuning.scales
-    none = np.zeros(sites.outline.n_weights)
+    alpha, scales = shards.outline.alpha, shards.tuning.scales
+    none = np.zeros(shards.outline.n_weights)
     descent = Descent(none if start is None else start / scales.of_weights)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = penalised(sites, theta)
+        value, gradient = penalised(shards, theta)
         descent.n_passes += 1
         bound = value - dual_penalty(gradient, scales.squares, alpha)
         progress.report(descent.n_passes, scales.unscaled(theta), value, bound)

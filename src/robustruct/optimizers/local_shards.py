@@ -1,9 +1,9 @@
 """What one process does for a fit, on the samples that it holds.
 
 Training needs four sums over samples: of steps, of moments, of bounds, and for the CRF of
-gradients. A `Site` adds up over the samples of this process. An engine that spreads samples over
-many processes offers the same methods (`Sites`), with a site in each, so an optimizer does not know
-where samples are.
+gradients. `LocalShards` adds up over the samples of this process. An engine that spreads samples
+over many processes offers the same methods (`Shards`), with `LocalShards` in each, so an optimizer
+does not know where samples are.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
-from robustruct.optimizers.dual_variables import DualBlocks
-from robustruct.optimizers.optimizer import Follow, Round, Seen, inside
+from robustruct.optimizers.dual_variables import DualVariables
+from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
 from robustruct.optimizers.tuning import Tuning, tuning_for
 from robustruct.parallel import over_ranges
 
-TURNS = 4  # in a pass, where a site has several shards
+PARTS = 4  # of a pass, where a process has several shards
 
 
-class Holding:
+class ShardState:
     """The samples of one shard, and what training has made of them."""
 
     def __init__(self, problem: Problem, tuning: Tuning) -> None:
@@ -35,24 +35,24 @@ class Holding:
         """About the weights divided by their scales."""
 
     @cached_property
-    def blocks(self) -> DualBlocks:
-        return DualBlocks(self.problem, self.tuning)
+    def dual(self) -> DualVariables:
+        return DualVariables(self.problem, self.tuning)
 
     @cached_property
     def likelihood(self) -> Likelihood:
         return Likelihood(self.problem)
 
-    def visit(self, number: int, theta: np.ndarray, orders: Round) -> None:
+    def visit(self, number: int, theta: np.ndarray, spec: PassSpec) -> None:
         """A round of visits; the order depends on nothing but the seed, the pass and the shard."""
-        blocks = self.blocks
-        rng = np.random.default_rng([orders.seed, orders.number, number])
-        order = rng.permutation(len(blocks.gap))[orders.part :: orders.parts]
-        if orders.rest_below > -np.inf:
-            order = order[blocks.gap[order] >= orders.rest_below]
-        blocks.visit(order, theta, orders.penalty, orders.steps)
+        dual = self.dual
+        rng = np.random.default_rng([spec.seed, spec.number, number])
+        order = rng.permutation(len(dual.gap))[spec.part :: spec.parts]
+        if spec.skip_below > -np.inf:
+            order = order[dual.gap[order] >= spec.skip_below]
+        dual.visit(order, theta, spec.penalty, spec.steps)
 
 
-class Site:
+class LocalShards:
     """Samples of this process, in one or more shards."""
 
     generation = 0
@@ -61,15 +61,15 @@ class Site:
         """``problems`` by the numbers of their shards."""
         numbered = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
         self.tuning = tuning
-        self.shards = {number: Holding(one, tuning) for number, one in numbered.items()}
+        self.shards = {number: ShardState(one, tuning) for number, one in numbered.items()}
 
     @classmethod
-    def of(cls, problem: Problem) -> Site:
+    def of(cls, problem: Problem) -> LocalShards:
         """All samples in one shard."""
         return cls([problem], tuning_for(problem))
 
     @property
-    def first(self) -> Holding:
+    def first(self) -> ShardState:
         """The first shard."""
         return next(iter(self.shards.values()))
 
@@ -79,36 +79,34 @@ class Site:
         return self.first.given if len(self.shards) == 1 else None
 
     @property
-    def dual(self) -> DualBlocks | None:
+    def dual(self) -> DualVariables | None:
         """The dual variables of all samples, if they are one shard."""
-        return self.first.blocks if len(self.shards) == 1 else None
+        return self.first.dual if len(self.shards) == 1 else None
 
     @property
     def outline(self) -> Outline:
         """The problem without its samples."""
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that does not rest; θ moves in place."""
-        # Turn and turn about: blocks of one shard visited in a row, and always in the same place
-        # of a pass, would draw the centres to and fro without end.
-        parts = 1 if len(self.shards) == 1 else TURNS
-        rng = np.random.default_rng([orders.seed, orders.number, orders.part])
+        # In several parts: samples of one shard visited in a row, and always in the same place of
+        # a pass, would draw the centres to and fro without end.
+        parts = 1 if len(self.shards) == 1 else PARTS
+        rng = np.random.default_rng([spec.seed, spec.number, spec.part])
         for turn in range(parts):
-            some = replace(
-                orders, part=orders.part + orders.parts * turn, parts=orders.parts * parts
-            )
+            some = replace(spec, part=spec.part + spec.parts * turn, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
                 self.shards[number].visit(number, theta, some)
-        blocks = [shard.blocks for shard in self.shards.values()]
-        return Seen(sum(b.shared_gap() for b in blocks), float(sum(b.gap.sum() for b in blocks)))
+        dual = [shard.dual for shard in self.shards.values()]
+        return PassStats(sum(b.shared_gap() for b in dual), float(sum(b.gap.sum() for b in dual)))
 
-    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+    def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""
         for shard in self.shards.values():
-            shard.blocks.move_predictors()
+            shard.dual.move_predictors()
         squares, trivial = self.tuning.scales.squares, self.tuning.scales.trivial
-        settings = orders.alpha, orders.kappa, orders.new_kappa
+        settings = spec.alpha, spec.kappa, spec.new_kappa
 
         def move(some: slice) -> None:
             own = squares if trivial else squares[some]
@@ -119,16 +117,16 @@ class Site:
     def moments(self, out: np.ndarray) -> None:
         """G(q), recomputed, into ``out``."""
         first, *others = self.shards.values()
-        first.blocks.moments(out)
+        first.dual.moments(out)
         one = np.empty_like(out) if others else out
         for shard in others:
-            shard.blocks.moments(one)
+            shard.dual.moments(one)
             out += one
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q)."""
-        blocks = [shard.blocks for shard in self.shards.values()]
-        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in blocks)
+        dual = [shard.dual for shard in self.shards.values()]
+        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in dual)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """The same with the adversary at the truth."""
@@ -137,7 +135,7 @@ class Site:
 
     def _regret(self, theta: np.ndarray) -> float:
         shards = self.shards.values()
-        return sum(shard.problem.regret(theta, shard.blocks.p0) for shard in shards)
+        return sum(shard.problem.regret(theta, shard.dual.p0) for shard in shards)
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient)."""
@@ -155,7 +153,7 @@ class Site:
         return {
             f"{number}.{name}": value
             for number, shard in self.shards.items()
-            for name, value in shard.blocks.state().items()
+            for name, value in shard.dual.state().items()
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> bool:
@@ -163,7 +161,7 @@ class Site:
         if not state:
             return False
         for number, shard in self.shards.items():
-            shard.blocks.restore(inside(str(number), state))
+            shard.dual.restore(inside(str(number), state))
         return True
 
 

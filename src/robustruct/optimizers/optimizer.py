@@ -19,7 +19,7 @@ from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.status import Status
 
 if TYPE_CHECKING:
-    from robustruct.optimizers.dual_variables import DualBlocks
+    from robustruct.optimizers.dual_variables import DualVariables
     from robustruct.optimizers.tuning import Tuning
 
 
@@ -37,7 +37,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Round:
+class PassSpec:
     """Orders for a pass of visits, or for a part of one."""
 
     number: int
@@ -47,14 +47,14 @@ class Round:
     """alpha + kappa."""
     steps: int
     """Of a sample in a visit, at most."""
-    rest_below: float = -np.inf
+    skip_below: float = -np.inf
     """Samples with a smaller gap than this rest."""
     part: int = 0
     parts: int = 1
 
 
 @dataclass(frozen=True)
-class Follow:
+class CentreUpdate:
     """Orders for the centres after a pass: those of the predictors, and z of the weights."""
 
     alpha: float
@@ -63,7 +63,7 @@ class Follow:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PassStats:
     """What visits saw."""
 
     gap: float
@@ -72,7 +72,7 @@ class Seen:
     """Sum of the samples' gaps, not weighted."""
 
 
-class Sites(Protocol):
+class Shards(Protocol):
     """Where the samples of a fit are."""
 
     generation: int
@@ -83,7 +83,7 @@ class Sites(Protocol):
         """All samples, where they are one shard in this process; None elsewhere."""
 
     @property
-    def dual(self) -> DualBlocks | None:
+    def dual(self) -> DualVariables | None:
         """Their dual variables, likewise."""
 
     @property
@@ -92,10 +92,10 @@ class Sites(Protocol):
     @property
     def tuning(self) -> Tuning: ...
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that does not rest; θ moves in place."""
 
-    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+    def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""
 
     def moments(self, out: np.ndarray) -> None:
@@ -307,7 +307,7 @@ class Progress:
 class Task:
     """What a fit asks of an optimizer."""
 
-    shards: Sites
+    shards: Shards
     progress: Progress
     max_iter: int
     seed: int
@@ -326,7 +326,7 @@ class Optimizer(ABC):
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
 
-    def refusal(self, shards: Sites) -> str | None:
+    def refusal(self, shards: Shards) -> str | None:
         """Why it cannot take these samples, as the end of a sentence; None if it can."""
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robustruct.errors import IncompatibleError
-from robustruct.optimizers.optimizer import Optimizer, Sites
+from robustruct.optimizers.optimizer import Optimizer, Shards
 
 
 def _dual_ascent() -> Optimizer:
@@ -42,7 +42,7 @@ def chosen(optimizer: str | Optimizer, objective: str) -> Optimizer:
     return optimizer
 
 
-def check_takes(optimizer: Optimizer, objective: str, shards: Sites) -> None:
+def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:
     """Refuse samples that the optimizer cannot take."""
     refusal = optimizer.refusal(shards)
     if refusal is not None:

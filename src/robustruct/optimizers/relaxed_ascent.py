@@ -24,12 +24,12 @@ from robustruct.features import Design, adjoint, labelling_features, sum_over_ta
 from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
-from robustruct.kernels.proximal import centre_gap, dual_penalty, penalty
 from robustruct.kernels.relaxation import adjust_edges
+from robustruct.kernels.weight_vectors import centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.dual_variables import sparse_rows
-from robustruct.optimizers.local_shards import Site
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.scaling import UNSCALED
 from robustruct.optimizers.tuning import tuning_for
 
@@ -79,9 +79,11 @@ class ForestCopies:
         real = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         joined = sp.hstack([sp.diags_array(part) @ real, self._agreement()], format="csr")
         nodes = SparseRows(
-            joined.indptr.astype(np.intp), joined.indices.astype(np.int32), joined.data,
+            joined.indptr.astype(np.intp),
+            joined.indices.astype(np.int32),
+            joined.data,
             (joined.shape[0], joined.shape[1]),
-        )  # fmt: skip
+        )
         slots = design.batch.slot_of_edge[self.edge_of]
         row_of = design.table_row[design.table_of[slots]]
         return replace(
@@ -152,7 +154,7 @@ class RelaxedAscent(PairwiseAscent):
         self.real[cut:end] = False
         self.origin = np.zeros(inside.n_weights)
         """Where the penalty draws the weights."""
-        site = Site([inside], replace(tuning, scales=UNSCALED))
+        site = LocalShards([inside], replace(tuning, scales=UNSCALED))
         super().__init__(site)
         if not tuning.scales.trivial:
             self.squares = np.ones(inside.n_weights)
@@ -160,7 +162,7 @@ class RelaxedAscent(PairwiseAscent):
         if centre is not None:
             self.centre[self.real] = centre / tuning.scales.of_weights
             self._settle()
-        self.blocks = site.shards[0].blocks
+        self.dual = site.shards[0].dual
 
     @property
     def weights(self) -> np.ndarray:
@@ -197,9 +199,9 @@ class RelaxedAscent(PairwiseAscent):
         problem, design, k = self.whole, self.whole.design, self.whole.n_labels
         weights, batch = self.theta[self.real], self.whole.design.batch
         primal = penalty(weights, self.whole_scales.squares, self.alpha)
-        primal += self.blocks.problem.regret(self.theta, self.blocks.p0)
-        ψ, r = problem.scores(weights), self.copies.mean(self.blocks.q.r)
-        q = self.copies.edges(self.blocks.q.dense_edges())
+        primal += self.dual.problem.regret(self.theta, self.dual.p0)
+        ψ, r = problem.scores(weights), self.copies.mean(self.dual.q.r)
+        q = self.copies.edges(self.dual.q.dense_edges())
         slots = np.flatnonzero(batch.parent >= 0)
         missing = adjust_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q)
         if missing > UNPLACED:

@@ -69,21 +69,26 @@ class Density:
         """The density of a problem's features."""
         nodes, batch = problem.design.nodes, problem.design.batch
         worth = np.ptp(problem.cost) or 1.0  # without costs it is log loss, in nats
-        about = {
-            "columns": Columns.of(problem.design),
-            "stake": float(worth * (problem.node_share @ problem.node_weight)),
-            "nodes": float(problem.node_share.sum()),
-            "alpha": problem.alpha,
-            "n_labels": problem.n_labels,
-        }
-        if isinstance(nodes, np.ndarray):
-            return cls(batch.n_samples, nodes.shape[1], np.inf, 0.0, 0.0, **about)
-        rows = nodes.to_scipy()
-        slots = np.flatnonzero(batch.parent >= 0)[:MANY_EDGES]
-        child, parent = rows[batch.child[slots]], rows[batch.parent[slots]]
-        common = 2 * float(child.multiply(parent).sum())
-        sizes = float(np.sum(child.data**2) + np.sum(parent.data**2))
-        return cls(batch.n_samples, nodes.shape[1], len(nodes.data), common, sizes, **about)
+        entries, common, sizes = np.inf, 0.0, 0.0
+        if not isinstance(nodes, np.ndarray):
+            rows = nodes.to_scipy()
+            slots = np.flatnonzero(batch.parent >= 0)[:MANY_EDGES]
+            child, parent = rows[batch.child[slots]], rows[batch.parent[slots]]
+            entries = len(nodes.data)
+            common = 2 * float(child.multiply(parent).sum())
+            sizes = float(np.sum(child.data**2) + np.sum(parent.data**2))
+        return cls(
+            n_samples=batch.n_samples,
+            n_features=nodes.shape[1],
+            entries=entries,
+            common=common,
+            sizes=sizes,
+            columns=Columns.of(problem.design),
+            stake=float(worth * (problem.node_share @ problem.node_weight)),
+            nodes=float(problem.node_share.sum()),
+            alpha=problem.alpha,
+            n_labels=problem.n_labels,
+        )
 
     @classmethod
     def of_all(cls, parts: Iterable[Density]) -> Density:

@@ -65,8 +65,9 @@ def line_chart(chart: LineChart) -> Html:
     for value in y_scale.ticks():
         y = _percent(1 - y_scale.place(value))
         drawn.append(tag("line", x1="0%", x2="100%", y1=y, y2=y, class_="grid"))
-        drawn.append(tag("text", chart.y.written(value), x="0%", y=y, dx=-6, dy=4,
-                         class_="tick end"))  # fmt: skip
+        drawn.append(
+            tag("text", chart.y.written(value), x="0%", y=y, dx=-6, dy=4, class_="tick end")
+        )
     drawn.append(tag("text", chart.y.label, x="0%", y="0%", dx=-58, dy=-14, class_="axis"))
     drawn += [_line(line, x_scale, y_scale) for line in lines]
     names = [line.name for line in chart.lines]
@@ -81,15 +82,28 @@ def _line(line: Line, x_scale: Scale, y_scale: Scale) -> list[Html]:
     stroke = tag("polyline", points=path, class_=f"line {name}", vector_effect="non-scaling-stroke")
     # Points of a path cannot be percentages: a picture of its own is stretched over the box.
     drawn = [
-        tag("svg", stroke, viewBox="0 0 1000 1000", preserveAspectRatio="none", width="100%",
-            height="100%")
-    ]  # fmt: skip
+        tag(
+            "svg",
+            stroke,
+            viewBox="0 0 1000 1000",
+            preserveAspectRatio="none",
+            width="100%",
+            height="100%",
+        )
+    ]
     for i, (x, y) in zip(kept, places, strict=True):
         size = 6.0 if i == line.marked else 3.5
         drawn.append(
-            tag("circle", cx=_percent(x), cy=_percent(y), r=size, class_=f"dot {name}",
-                data_tip=line.tips[i], role="img")
-        )  # fmt: skip
+            tag(
+                "circle",
+                cx=_percent(x),
+                cy=_percent(y),
+                r=size,
+                class_=f"dot {name}",
+                data_tip=line.tips[i],
+                role="img",
+            )
+        )
     return drawn
 
 
@@ -144,9 +158,10 @@ def interval_chart(chart: IntervalChart) -> Html:
         drawn += [
             tag("text", one.name, x="0%", y=y, dx=-10, dy=4, class_="tick end strong"),
             tag("line", x1=low, x2=high, y1=y, y2=y, class_=f"line {kind}"),
-            tag("circle", cx=middle, cy=y, r=6.0, class_=f"dot {kind}", data_tip=one.tip,
-                role="img"),
-        ]  # fmt: skip
+            tag(
+                "circle", cx=middle, cy=y, r=6.0, class_=f"dot {kind}", data_tip=one.tip, role="img"
+            ),
+        ]
     return tag("figure", _box(chart.title, drawn, ROW * n), class_="chart")
 
 

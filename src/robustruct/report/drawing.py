@@ -41,10 +41,20 @@ def _strip(chart: SampleChart) -> Html:
         head = tag("th", tag("i", class_=f"swatch {name.lower()}"), name, scope="row")
         rows.append(tag("tr", head, cells))
     strategies = [
-        tag("td", tag("svg", _strategies(chart, i), viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
-                      width=BOX[0], height=BOX[1], data_tip=chart.tip(i), role="img"))
+        tag(
+            "td",
+            tag(
+                "svg",
+                _strategies(chart, i),
+                viewBox=f"0 0 {BOX[0]:g} {BOX[1]:g}",
+                width=BOX[0],
+                height=BOX[1],
+                data_tip=chart.tip(i),
+                role="img",
+            ),
+        )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     rows.append(tag("tr", tag("th", "p ↑ q ↓", scope="row"), strategies, class_="play"))
     return tag("table", tag("tbody", rows), class_="strip", data_rove=True)
 
@@ -53,28 +63,46 @@ def _tree(chart: SampleChart) -> Html:
     places = chart.places * [COLUMN, LEVEL] + [MARGIN, 34.0]
     width, height = places.max(axis=0) + [MARGIN, 92.0]
     drawn: list[Any] = [
-        tag("line", x1=places[a, 0], y1=places[a, 1] + 20, x2=places[b, 0], y2=places[b, 1] + 20,
-            class_="edge")
+        tag(
+            "line",
+            x1=places[a, 0],
+            y1=places[a, 1] + 20,
+            x2=places[b, 0],
+            y2=places[b, 1] + 20,
+            class_="edge",
+        )
         for a, b in chart.edges
-    ]  # fmt: skip
+    ]
     for i, (x, y) in enumerate(places.tolist()):
         wrong = not all(chart.is_right(name, i) for name in chart.predicted)
         caption = chart.captions[i] if chart.captions is not None else ""
         head = shortened(chart.head(i), 8)
         inner = [
-            tag("rect", x=-BOX[0] / 2 - 4, y=-18.0, width=BOX[0] + 8, height=BOX[1] + 48, rx=6.0,
-                class_="node wrong" if wrong else "node"),
+            tag(
+                "rect",
+                x=-BOX[0] / 2 - 4,
+                y=-18.0,
+                width=BOX[0] + 8,
+                height=BOX[1] + 48,
+                rx=6.0,
+                class_="node wrong" if wrong else "node",
+            ),
             tag("text", head, y=-4.0, class_="tick middle strong"),
             tag("g", _strategies(chart, i), transform=f"translate({-BOX[0] / 2:g} 0)"),
             tag("text", shortened(caption, 8), y=BOX[1] + 13, class_="tick middle"),
             _marks(chart, i),
-        ]  # fmt: skip
+        ]
         where = f"translate({x:.1f} {y:.1f})"
         drawn.append(tag("g", inner, transform=where, data_tip=chart.tip(i), role="img"))
     return tag(
-        "svg", drawn, viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}",
-        height=f"{height:.0f}", class_="tree", data_rove=True,
-    )  # fmt: skip
+        "svg",
+        drawn,
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        width=f"{width:.0f}",
+        height=f"{height:.0f}",
+        class_="tree",
+        data_rove=True,
+    )
 
 
 def _marks(chart: SampleChart, node: int) -> list[Html]:
@@ -102,7 +130,13 @@ def _strategies(chart: SampleChart, node: int) -> list[Html]:
         ):
             if share > 0.01:
                 drawn.append(
-                    tag("rect", x=a * step + 0.08 * step, y=float(top), width=0.84 * step,
-                        height=float(middle * share), class_=kind)
-                )  # fmt: skip
+                    tag(
+                        "rect",
+                        x=a * step + 0.08 * step,
+                        y=float(top),
+                        width=0.84 * step,
+                        height=float(middle * share),
+                        class_=kind,
+                    )
+                )
     return drawn

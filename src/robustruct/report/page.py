@@ -69,13 +69,27 @@ def tab_set(name: str, panels: dict[str, Html]) -> Html:
     for i, (title, content) in enumerate(panels.items()):
         tab, panel = f"{name}-tab-{i}", f"{name}-panel-{i}"
         buttons.append(
-            tag("button", title, type="button", role="tab", id=tab, aria_controls=panel,
-                aria_selected="true" if i == 0 else "false")
-        )  # fmt: skip
+            tag(
+                "button",
+                title,
+                type="button",
+                role="tab",
+                id=tab,
+                aria_controls=panel,
+                aria_selected="true" if i == 0 else "false",
+            )
+        )
         bodies.append(
-            tag("section", tag("h2", title), content, role="tabpanel", id=panel,
-                aria_labelledby=tab, tabindex=0)
-        )  # fmt: skip
+            tag(
+                "section",
+                tag("h2", title),
+                content,
+                role="tabpanel",
+                id=panel,
+                aria_labelledby=tab,
+                tabindex=0,
+            )
+        )
     return tag("div", tag("div", buttons, role="tablist"), bodies, class_="tabs")
 
 
@@ -117,17 +131,30 @@ def _comparison(comparison: Comparison) -> Html:
 
 
 def _table(comparison: Comparison) -> Html:
-    heads = ("", "cost", "95 % interval", "accuracy", "training", "with choice of alpha",
-             "certified gap", "alpha")  # fmt: skip
+    heads = (
+        "",
+        "cost",
+        "95 % interval",
+        "accuracy",
+        "training",
+        "with choice of alpha",
+        "certified gap",
+        "alpha",
+    )
     least = min(method.cost for method in comparison.methods)
     rows = []
     for m in comparison.methods:
         alphas = sorted({number(alpha): alpha for alpha in m.alphas}.items(), key=lambda a: a[1])
         alpha = alphas[0][0] if len(alphas) == 1 else f"{alphas[0][0]} to {alphas[-1][0]}"
         cells = [
-            number(m.cost), f"{number(m.low)} to {number(m.high)}", percent(m.accuracy),
-            f"{m.seconds:.2f} s", f"{m.seconds_in_all:.1f} s", percent(m.gap), alpha,
-        ]  # fmt: skip
+            number(m.cost),
+            f"{number(m.low)} to {number(m.high)}",
+            percent(m.accuracy),
+            f"{m.seconds:.2f} s",
+            f"{m.seconds_in_all:.1f} s",
+            percent(m.gap),
+            alpha,
+        ]
         head = tag("th", tag("i", class_=f"swatch {m.name.lower()}"), m.name, scope="row")
         best = "best" if m.cost == least else None
         rows.append(tag("tr", head, [tag("td", cell) for cell in cells], class_=best))
@@ -178,15 +205,23 @@ def _mistakes(comparison: Comparison) -> Html:
         )
     left_out = len(comparison.classes) - len(shown)
     return text(
-        tag("p", f"Shown are the {len(shown)} labels that cost most; {left_out} others are left "
-            "out.") if left_out else None,
+        tag(
+            "p",
+            f"Shown are the {len(shown)} labels that cost most; {left_out} others are left out.",
+        )
+        if left_out
+        else None,
         tag("h3", "What each mistake costs, and how often it was made"),
-        tag("p", "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
-            "move between cells.", class_="note"),
+        tag(
+            "p",
+            "Colours of the counts: share of the nodes with the row's true label. Arrow keys "
+            "move between cells.",
+            class_="note",
+        ),
         tag("div", maps, class_="maps"),
         tag("h3", "Part of the mean cost due to each true label"),
         bar_chart(charts.label_costs(comparison, shown)),
-    )  # fmt: skip
+    )
 
 
 def _costliest(comparison: Comparison) -> np.ndarray:
@@ -205,16 +240,23 @@ def _examples(comparison: Comparison) -> Html:
     for example in comparison.examples:
         costs = ", ".join(f"{name} {number(cost)}" for name, cost in example.costs.items())
         drawn.append(
-            tag("article", tag("h3", f"Test sample {example.place}"), tag("p", f"Cost: {costs}"),
-                drawing(charts.example(example)))
-        )  # fmt: skip
+            tag(
+                "article",
+                tag("h3", f"Test sample {example.place}"),
+                tag("p", f"Cost: {costs}"),
+                drawing(charts.example(example)),
+            )
+        )
     key: list[Html] = []
     if not all(example.is_chain for example in comparison.examples):
         key = [
-            tag("p", "Above a node of a tree stands its true label, below it a dot per method, "
-                "filled where the method is right."),
+            tag(
+                "p",
+                "Above a node of a tree stands its true label, below it a dot per method, "
+                "filled where the method is right.",
+            ),
             legend([method.name for method in comparison.methods]),
-        ]  # fmt: skip
+        ]
     return text(
         tag(
             "p",

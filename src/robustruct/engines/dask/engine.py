@@ -7,9 +7,9 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from robustruct.engines.dask.shards import DaskSites
+from robustruct.engines.dask.shards import DaskShards
 from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
-from robustruct.engines.local import Samples
+from robustruct.engines.engine import Samples
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 
@@ -74,16 +74,16 @@ class DaskEngine:
         return max(1, len(worker_info(self.client)))
 
     @contextmanager
-    def sites(self, data: ShardedData | Samples) -> Iterator[DaskSites]:
+    def shards(self, data: ShardedData | Samples) -> Iterator[DaskShards]:
         """The samples on the workers, until the end of the context."""
         if isinstance(data, Samples):
             data = data.dealt_out(self.n_workers)
-        found = DaskSites(self.client, data, self.rounds_per_pass, self.patience, self.give_up)
+        found = DaskShards(self.client, data, self.rounds_per_pass, self.patience, self.give_up)
         self.last_ = found
         try:
             yield found
         finally:
-            found.crew.close()
+            found.pool.close()
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """``function(item)`` for every item, on the workers; answers in order."""

@@ -28,15 +28,15 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from robustruct.engines.dask import worker as held
+from robustruct.engines.dask import worker as worker
 from robustruct.engines.dask.worker import Extent, Missing, Replicas, SparseVector, Steps, Update
-from robustruct.engines.dask.worker_pool import Crew
+from robustruct.engines.dask.worker_pool import WorkerPool
 from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
-from robustruct.kernels.proximal import follow_centre
+from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, fingerprint_of
 from robustruct.objectives.build import Plan, Settings, Summary, plan_of
-from robustruct.optimizers.optimizer import Follow, Round, Seen
+from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats
 from robustruct.optimizers.tuning import Density, Tuning
 
 LOG = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ MARGIN = 3.0  # of the damping; 2 was no better and less steady
 REBUILDS = 20  # of one shard: more deaths than that are the shard's fault
 
 
-class DaskSites:
-    """Shards on workers (`Crew`); see `robustruct.optimizers.optimizer.Sites`."""
+class DaskShards:
+    """Shards on workers (`WorkerPool`); see `robustruct.optimizers.optimizer.Shards`."""
 
     local_problem = None
     dual = None
@@ -54,7 +54,7 @@ class DaskSites:
     def __init__(
         self, client: Client, data: ShardedData, rounds: int, patience: float, give_up: float
     ) -> None:
-        self.crew, self.data = Crew(client, give_up), data
+        self.pool, self.data = WorkerPool(client, give_up), data
         self.rounds, self.patience = rounds, patience
         self.generation = 0
         self.extents: dict[int, Extent | None] = {}
@@ -97,9 +97,9 @@ class DaskSites:
 
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""
-        self.crew.assign(range(len(self.data)))
+        self.pool.assign(range(len(self.data)))
         wanted = {n: (self.data[n], self.data.hashed) for n in range(len(self.data))}
-        found = self.crew.each(held.read_summary, wanted)
+        found = self.pool.each(worker.read_summary, wanted)
         return reduce(Summary.merged, (found[n] for n in range(len(self.data))))
 
     def assemble(self, plan: Plan) -> None:
@@ -116,23 +116,23 @@ class DaskSites:
         """Encode shards on the workers they are assigned to."""
         plan = pickle.dumps(self.plan)
         wanted = {number: (self.data[number], plan) for number in numbers}
-        self.extents.update(self.crew.each(held.assemble, wanted))
+        self.extents.update(self.pool.each(worker.assemble, wanted))
 
     # ------------------------------------------------------------------------- workers and shards
 
     def _settle(self) -> None:
         """Shards of workers that are gone are built by others; new workers get shards."""
-        addresses = self.crew.workers()
+        addresses = self.pool.workers()
         alive = set(addresses)
-        for address in [address for address in self.crew.late if address not in alive]:
-            del self.crew.late[address]
-        lost = [number for number, address in self.crew.place.items() if address not in alive]
+        for address in [address for address in self.pool.late if address not in alive]:
+            del self.pool.late[address]
+        lost = [number for number, address in self.pool.place.items() if address not in alive]
         self._rebuild(lost)
-        load = self.crew.load(addresses)
+        load = self.pool.load(addresses)
         idle = [address for address in addresses if not load[address]]
         for address in idle:
-            giver = max(load, key=lambda one: (one not in self.crew.late, len(load[one])))
-            if len(load[giver]) < 2 or giver in self.crew.late:
+            giver = max(load, key=lambda one: (one not in self.pool.late, len(load[one])))
+            if len(load[giver]) < 2 or giver in self.pool.late:
                 break
             number = load[giver].pop()
             self._move(number, giver, address)
@@ -150,17 +150,17 @@ class DaskSites:
                 "workers with more memory."
             )
         LOG.warning("shards %s were lost with their worker and are read again", list(numbers))
-        self.crew.assign(numbers)
+        self.pool.assign(numbers)
         self._build(numbers)
         self.generation += 1
 
     def _move(self, number: int, giver: str, taker: str) -> None:
         """Hand a shard over with its blocks, from worker to worker."""
-        given = self.crew.submit(held.give_away, giver, number)
-        taken = self.crew.submit(held.take_over, taker, number, given)
-        answer = self.crew.answers({taker: taken}, self.crew.give_up).get(taker, False)
+        given = self.pool.submit(worker.give_away, giver, number)
+        taken = self.pool.submit(worker.take_over, taker, number, given)
+        answer = self.pool.answers({taker: taken}, self.pool.give_up).get(taker, False)
         if answer is True:
-            self.crew.place[number] = taker
+            self.pool.place[number] = taker
             self.moved += 1
         else:
             self._rebuild([number])
@@ -179,7 +179,7 @@ class DaskSites:
         self.bytes_sent += sum(update.nbytes for update in lacking)
         return lacking
 
-    def _record(self, change: SparseVector | Follow | Replicas) -> None:
+    def _record(self, change: SparseVector | CentreUpdate | Replicas) -> None:
         self.version += 1
         self.updates.append(Update(self.version, change))
         del self.updates[:-LOG_LIMIT]
@@ -192,10 +192,10 @@ class DaskSites:
 
     def _ask(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         """Send a worker a task about all of its shards."""
-        numbers = self.crew.load([address])[address]
+        numbers = self.pool.load([address])[address]
         updates = self._pending(address)
         self.known[address] = self.version
-        return self.crew.submit(task, address, numbers, self.tuning, updates, *arguments)
+        return self.pool.submit(task, address, numbers, self.tuning, updates, *arguments)
 
     def _lost(self, address: str, answer: Missing) -> None:
         """Take note that a worker does not hold what it should."""
@@ -204,35 +204,35 @@ class DaskSites:
 
     # ------------------------------------------------------------------------------ the four sums
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, orders: Round) -> Seen:
+    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Some rounds of visits, which together make a pass."""
         self.theta, self.centre = theta, centre
         self._renew(theta)
-        seen: dict[str, Seen] = {}
+        seen: dict[str, PassStats] = {}
         for part in range(self.rounds):
-            self._one_round(theta, replace(orders, part=part, parts=self.rounds), seen)
+            self._one_round(theta, replace(spec, part=part, parts=self.rounds), seen)
         if self.ratio > 0.0:  # workers have met in this pass, so it tells how hard they clash
             self.damping = max(1.0, MARGIN * self.ratio, 0.8 * self.damping)
             self.ratio = 0.0
-        return Seen(
+        return PassStats(
             sum(one.gap for one in seen.values()), sum(one.total_gap for one in seen.values())
         )
 
-    def _one_round(self, theta: np.ndarray, orders: Round, seen: dict[str, Seen]) -> None:
+    def _one_round(self, theta: np.ndarray, spec: PassSpec, seen: dict[str, PassStats]) -> None:
         self._settle()
         self.n_rounds += 1
-        load = self.crew.load(self.crew.workers())
-        working = [one for one, numbers in load.items() if numbers and one not in self.crew.late]
-        self.damping = min(self.damping, float(len(working) + len(self.crew.late)))
+        load = self.pool.load(self.pool.workers())
+        working = [one for one, numbers in load.items() if numbers and one not in self.pool.late]
+        self.damping = min(self.damping, float(len(working) + len(self.pool.late)))
         started = time.monotonic()
-        arguments = orders, self.damping
-        tasks = {address: self._ask(held.take_round, address, *arguments) for address in working}
-        asked = {**tasks, **self.crew.late}
-        answers = self._most_answers(tasks or self.crew.late, started)
-        answers |= self.crew.answers(
-            {one: asked[one] for one in self.crew.late if one not in answers}, 0.0
+        arguments = spec, self.damping
+        tasks = {address: self._ask(worker.take_round, address, *arguments) for address in working}
+        asked = {**tasks, **self.pool.late}
+        answers = self._most_answers(tasks or self.pool.late, started)
+        answers |= self.pool.answers(
+            {one: asked[one] for one in self.pool.late if one not in answers}, 0.0
         )
-        self.crew.late = {
+        self.pool.late = {
             address: task for address, task in asked.items() if address not in answers
         }
         steps: list[Steps] = []
@@ -247,12 +247,12 @@ class DaskSites:
 
     def _most_answers(self, asked: dict[str, Future], started: float) -> dict[str, Any]:
         """All answers, or those that came while the others take many times as long as usual."""
-        usual = self.patience * self.typical + 1.0 if self.typical else self.crew.give_up
-        answers = self.crew.answers(asked, usual)
+        usual = self.patience * self.typical + 1.0 if self.typical else self.pool.give_up
+        answers = self.pool.answers(asked, usual)
         while not answers:
-            if all(self.crew.overdue(task, one, started) for one, task in asked.items()):
-                raise self.crew.silence()
-            answers = self.crew.answers(asked, usual)
+            if all(self.pool.overdue(task, one, started) for one, task in asked.items()):
+                raise self.pool.silence()
+            answers = self.pool.answers(asked, usual)
         if len(answers) == len(asked):
             took = time.monotonic() - started
             self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took
@@ -273,18 +273,18 @@ class DaskSites:
         theta[change.index] += change.value
         self._record(change)
 
-    def follow(self, theta: np.ndarray, centre: np.ndarray, orders: Follow) -> None:
+    def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, here at once and on the workers with their next task."""
         self._renew(theta)  # before it becomes the centre
         follow_centre(
-            theta, centre, self.tuning.scales.squares, orders.alpha, orders.kappa, orders.new_kappa
+            theta, centre, self.tuning.scales.squares, spec.alpha, spec.kappa, spec.new_kappa
         )
-        self._record(orders)
+        self._record(spec)
 
     def _sum(self, method: str) -> list[Any]:
         """The answers of all workers, about blocks of one generation."""
-        for address, answer in self._patiently(self.crew.late).items():
-            self.crew.late.pop(address)  # a straggler's steps count, unless it takes too long
+        for address, answer in self._patiently(self.pool.late).items():
+            self.pool.late.pop(address)  # a straggler's steps count, unless it takes too long
             if isinstance(answer, Missing):
                 self._lost(address, answer)
             else:
@@ -293,9 +293,9 @@ class DaskSites:
         while True:
             self._settle()
             generation = self.generation
-            load = self.crew.load(self.crew.workers())
+            load = self.pool.load(self.pool.workers())
             tasks = {
-                address: self._ask(held.take_sum, address, method)
+                address: self._ask(worker.take_sum, address, method)
                 for address, numbers in load.items()
                 if numbers
             }
@@ -314,17 +314,17 @@ class DaskSites:
         silent = list(asked)
         while silent:
             pending = {one: asked[one] for one in silent}
-            answers |= self.crew.answers(pending, min(self.crew.give_up, 2.0))
+            answers |= self.pool.answers(pending, min(self.pool.give_up, 2.0))
             silent = [address for address in asked if address not in answers]
             if time.monotonic() - started > self.patience * self.typical and all(
-                self.crew.overdue(asked[one], one, started) for one in silent
+                self.pool.overdue(asked[one], one, started) for one in silent
             ):
                 break
         if silent:
-            self.crew.do_without(silent)
+            self.pool.do_without(silent)
         for address in silent:
             asked[address].cancel()
-            answers[address] = Missing(tuple(self.crew.load([address])[address]))
+            answers[address] = Missing(tuple(self.pool.load([address])[address]))
         return dict(sorted(answers.items()))
 
     def moments(self, out: np.ndarray) -> None:

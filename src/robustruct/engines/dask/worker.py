@@ -21,8 +21,8 @@ from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import Shard
 from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan, Summary, summarise
-from robustruct.optimizers.local_shards import Holding, Site
-from robustruct.optimizers.optimizer import Follow, Round, Seen
+from robustruct.optimizers.local_shards import LocalShards, ShardState
+from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats
 from robustruct.optimizers.tuning import Density, Tuning
 
 
@@ -58,7 +58,7 @@ class Replicas:
         return self.theta.nbytes + (0 if self.centre is None else self.centre.nbytes)
 
 
-Change = SparseVector | Follow | Replicas
+Change = SparseVector | CentreUpdate | Replicas
 """Steps that were added up, centres that followed, or θ anew."""
 
 
@@ -71,7 +71,7 @@ class Update:
 
     @property
     def nbytes(self) -> int:
-        return 0 if isinstance(self.change, Follow) else self.change.nbytes
+        return 0 if isinstance(self.change, CentreUpdate) else self.change.nbytes
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Steps:
     delta: SparseVector
     square: float
     """|delta|²"""
-    seen: Seen
+    seen: PassStats
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class Extent:
     """See `Problem.digests`."""
 
 
-class Held:
+class WorkerState:
     """All that a worker holds of one fit."""
 
     def __init__(self) -> None:
         self.corpora: dict[int, Corpus] = {}
         self.empty: set[int] = set()
-        self.site: Site | None = None
+        self.site: LocalShards | None = None
         self.problems: dict[int, Any] = {}
         self.theta = self.centre = np.zeros(0)
         self.version = -1
@@ -118,7 +118,7 @@ class Held:
 
     def ready(
         self, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update]
-    ) -> Site | Missing:
+    ) -> LocalShards | Missing:
         """The site of just these shards, with the replicas up to date."""
         absent = self.missing(numbers)
         if absent:
@@ -127,15 +127,15 @@ class Held:
         self._apply(updates)
         return site
 
-    def _site_of(self, numbers: Sequence[int], tuning: Tuning) -> Site:
+    def _site_of(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
         if self.site is None:
-            self.site = Site({}, tuning)
+            self.site = LocalShards({}, tuning)
         here = self.site.shards
         for number in [n for n in here if n not in numbers]:
             del here[number]
         for number in numbers:
             if number in self.problems and number not in here:
-                here[number] = Holding(self.problems[number], tuning)
+                here[number] = ShardState(self.problems[number], tuning)
         self.site.shards = dict(sorted(here.items()))
         return self.site
 
@@ -156,12 +156,12 @@ class Held:
                 self.site.follow(self.theta, self.centre, change)
 
 
-def held(fit: str) -> Held:
+def state_of(fit: str) -> WorkerState:
     """What this worker holds of a fit."""
-    return _all_held().setdefault(fit, Held())
+    return _states().setdefault(fit, WorkerState())
 
 
-def _all_held() -> dict[str, Held]:
+def _states() -> dict[str, WorkerState]:
     """By fit; tied to the worker, as several may share a process."""
     worker: Any = get_worker()
     if not hasattr(worker, "robustruct_held"):
@@ -174,13 +174,13 @@ def _all_held() -> dict[str, Held]:
 
 def read_summary(fit: str, number: int, shard: Shard, hashed: int | None) -> Summary:
     """Read a shard and sum it up; its samples stay here."""
-    corpus = held(fit).corpora[number] = shard.read()
+    corpus = state_of(fit).corpora[number] = shard.read()
     return summarise(corpus, hashed=hashed)
 
 
 def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | None:
     """Encode a shard's samples by a plan, and drop these; None if there are none."""
-    here = held(fit)
+    here = state_of(fit)
     corpus = here.corpora.pop(number, None)
     plan: Plan = pickle.loads(pickled)
     problem = plan.assembled(shard.read() if corpus is None else corpus)
@@ -192,21 +192,25 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
 
 
 def take_round(
-    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], orders: Round,
+    fit: str,
+    numbers: Sequence[int],
+    tuning: Tuning,
+    updates: Sequence[Update],
+    spec: PassSpec,
     damping: float,
-) -> Steps | Missing:  # fmt: skip
+) -> Steps | Missing:
     """Visit the samples of some shards, starting from the replica of θ.
 
-    With ``damping`` the steps are as short as if that many sites made the same steps at once.
+    With ``damping`` the steps are as short as if that many processes made the same steps at once.
     """
-    here = held(fit)
+    here = state_of(fit)
     site = here.ready(numbers, tuning, updates)
     if isinstance(site, Missing):
         return site
     if not site.shards:
-        return Steps(SparseVector.of(np.zeros(0)), 0.0, Seen(0.0, 0.0))
+        return Steps(SparseVector.of(np.zeros(0)), 0.0, PassStats(0.0, 0.0))
     theta = here.theta.copy()
-    seen = site.round(theta, here.centre, replace(orders, penalty=orders.penalty / damping))
+    seen = site.round(theta, here.centre, replace(spec, penalty=spec.penalty / damping))
     theta -= here.theta
     theta /= damping
     return Steps(SparseVector.of(theta), float(theta @ theta), seen)
@@ -216,7 +220,7 @@ def take_sum(
     fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], method: str
 ) -> Any:
     """A method of the site, at the replica of θ; None if it has no samples."""
-    here = held(fit)
+    here = state_of(fit)
     site = here.ready(numbers, tuning, updates)
     if isinstance(site, Missing):
         return site
@@ -229,31 +233,31 @@ def take_sum(
     return getattr(site, method)(here.theta)
 
 
-def give_away(fit: str, number: int) -> tuple[Any, Holding | None] | None:
+def give_away(fit: str, number: int) -> tuple[Any, ShardState | None] | None:
     """A shard with all that training has made of it, for another worker; None if it is not here."""
-    here = held(fit)
+    here = state_of(fit)
     if here.missing([number]):
         return None
     holding = None if here.site is None else here.site.shards.pop(number, None)
     return here.problems.pop(number, None), holding
 
 
-def take_over(fit: str, number: int, given: tuple[Any, Holding | None] | None) -> bool:
+def take_over(fit: str, number: int, given: tuple[Any, ShardState | None] | None) -> bool:
     """Hold a shard that another worker gave away; whether it did."""
     if given is None:
         return False
-    here, (problem, holding) = held(fit), deepcopy(given)  # read-only as they come
+    here, (problem, holding) = state_of(fit), deepcopy(given)  # read-only as they come
     if problem is None:
         here.empty.add(number)
         return True
     here.problems[number] = problem
     if holding is not None:
         if here.site is None:
-            here.site = Site({}, holding.tuning)
+            here.site = LocalShards({}, holding.tuning)
         here.site.shards[number] = holding
     return True
 
 
 def drop(fit: str) -> None:
     """Forget a fit."""
-    _all_held().pop(fit, None)
+    _states().pop(fit, None)

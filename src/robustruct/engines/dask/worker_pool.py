@@ -24,7 +24,7 @@ from distributed import Client, Future, wait
 from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker
 
-from robustruct.engines.dask import worker as held
+from robustruct.engines.dask import worker as worker
 from robustruct.engines.dask.worker import Missing
 from robustruct.errors import EngineError
 
@@ -60,7 +60,7 @@ def worker_info(client: Client) -> dict[str, Any]:
         return client.scheduler_info(n_workers=-1)["workers"]
 
 
-class Crew:
+class WorkerPool:
     """Workers, and which of them has which shard."""
 
     def __init__(self, client: Client, give_up: float) -> None:
@@ -259,7 +259,7 @@ class Crew:
             task.cancel()
         with contextlib.suppress(EngineError):  # a scheduler that is gone has no workers
             tasks = [
-                self.submit(held.drop, address)
+                self.submit(worker.drop, address)
                 for address in sorted(set(worker_info(self.client)) - self.silent)
             ]
             self.wait(tasks, 5.0)  # who does not answer will not be waited for

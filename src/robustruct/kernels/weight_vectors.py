@@ -56,7 +56,7 @@ def centre_gap(theta, centre, squares, alpha, kappa):
 
 
 @kernel
-def settle(theta, centre, squares, alpha, kappa):
+def weights_from_moments(theta, centre, squares, alpha, kappa):
     """From moments in θ to weights; return the `dual_penalty` of the moments.
 
     θ <- (θ + (alpha + kappa - alpha s) z) / (alpha + kappa)

@@ -1,7 +1,6 @@
 """Sparse edge marginals: for the edge of each node a short list of pairs of labels with their mass.
 
-pair (N, slots) holds codes b * k + a for label b of the child and a of the parent, mass (N, slots)
-what they carry, count (N,) how many slots are in use.
+Pairs are codes b * k + a for label b of the child and a of the parent; see `Marginals`.
 """
 
 import numpy as np
@@ -12,8 +11,9 @@ DUST = 1e-12  # smaller masses are removed from the support
 
 
 @kernel
-def truth_pairs(parent, labels, n_labels, pair, mass, count):
+def truth_pairs(parent, labels, n_labels, marginals):
     """Edge marginals that put all mass on ``labels``."""
+    pair, mass, count = marginals.pair, marginals.mass, marginals.count
     for i in range(len(parent)):
         count[i] = 0
         if parent[i] >= 0:
@@ -23,13 +23,14 @@ def truth_pairs(parent, labels, n_labels, pair, mass, count):
 
 
 @kernel
-def repair_pairs(first, last, offsets, parent, r, pair, mass, count):
+def repair_pairs(first, last, offsets, parent, marginals):
     """Make r and the pairs of samples first .. last-1 exactly consistent.
 
     Steps move masses with rounding, and dust is swept away on nodes and edges separately. Going up,
     labels and pairs that lost their counterpart are dropped; going down, each edge is rescaled to
     its parent's marginal.
     """
+    r, pair, mass, count = marginals.r, marginals.pair, marginals.mass, marginals.count
     k = r.shape[1]
     total = np.empty(k)
     for i in range(offsets[first], offsets[last]):
@@ -77,8 +78,9 @@ def repair_pairs(first, last, offsets, parent, r, pair, mass, count):
 
 
 @kernel
-def pair_sums(parent, table_of, share, pair, mass, count, out):
+def pair_sums(parent, table_of, share, marginals, out):
     """Add share[i] times the edge marginals of every node to its table in out (T, k, k)."""
+    pair, mass, count = marginals.pair, marginals.mass, marginals.count
     k = out.shape[1]
     for i in range(len(parent)):
         if parent[i] >= 0:
@@ -87,8 +89,9 @@ def pair_sums(parent, table_of, share, pair, mass, count, out):
 
 
 @kernel
-def sparse_pairs(parent, q, pair, mass, count):
+def sparse_pairs(parent, q, marginals):
     """The pairs that carry mass in q (N, k, k)."""
+    pair, mass, count = marginals.pair, marginals.mass, marginals.count
     k = q.shape[1]
     for i in range(len(parent)):
         count[i] = 0
@@ -102,8 +105,9 @@ def sparse_pairs(parent, q, pair, mass, count):
 
 
 @kernel
-def dense_pairs(parent, pair, mass, count, q):
+def dense_pairs(parent, marginals, q):
     """The reverse: q (N, k, k), zero before."""
+    pair, mass, count = marginals.pair, marginals.mass, marginals.count
     k = q.shape[1]
     for i in range(len(parent)):
         if parent[i] >= 0:

@@ -1,0 +1,57 @@
+"""The contract of engines: where samples are, and where work on them is done.
+
+An optimizer sees an engine's samples as `robustruct.optimizers.optimizer.Shards`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from robustruct.formats.shards import ShardedData
+from robustruct.objectives.build import Plan, Settings
+from robustruct.optimizers.optimizer import Shards
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples in memory, as users pass them to ``fit``."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    node_weight: Any = None
+
+    def dealt_out(self, n_shards: int) -> ShardedData:
+        """The same in several shards."""
+        weights = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return ShardedData.from_samples(self.X, self.y, n_shards, **weights)
+
+
+class PreparedShards(Shards, Protocol):
+    """Shards that make objectives of the samples they are given."""
+
+    def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
+        """Read the samples, decide once for all, encode; ``tick`` is told what is being done."""
+
+    def set_alpha(self, alpha: float) -> None:
+        """Train with another penalty."""
+
+
+class Engine(Protocol):
+    """Where a model trains, predicts and is evaluated."""
+
+    @property
+    def n_workers(self) -> int:
+        """How many shards can be worked on at once."""
+
+    def shards(self, data: ShardedData | Samples) -> AbstractContextManager[PreparedShards]:
+        """The samples where they are to be worked on, until the end of the context."""
+
+    def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
+        """``function(item)`` for every item, in order; both are sent by pickle."""

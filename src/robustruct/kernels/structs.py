@@ -1,0 +1,578 @@
+"""Arrays that travel together, as the kernels take them.
+
+S samples, N nodes, C chords, T tables, k labels, d features of nodes and e of edges; where the
+arrays come from: graphs/batch.py, features/, game/, optimizers/dual_variables.py. Index arrays are
+intp unless they say int32. A helper is given the tuples that it uses, not all of them: numba
+compiles the passing of every field.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# ---------------------------------------------------------------------------------- what is given
+
+
+class Structure(NamedTuple):
+    """The graphs of a batch. A slot holds an edge: slot i < N that of node i, then the chords."""
+
+    offsets: np.ndarray
+    """(S+1,) sample s owns nodes offsets[s] .. offsets[s+1]-1."""
+    chord_offsets: np.ndarray
+    """(S+1,) and slots N + chord_offsets[s] .. N + chord_offsets[s+1]-1."""
+    child: np.ndarray
+    """(N+C,) the node that an edge belongs to: i itself for slot i < N."""
+    parent: np.ndarray
+    """(N+C,) its other end, larger than the child; -1 where there is no edge."""
+
+
+class ScoreArrays(NamedTuple):
+    """ψ: what a labelling is worth, node by node and edge by edge; -inf forbids."""
+
+    unary: np.ndarray
+    """(N, k)."""
+    tables: np.ndarray
+    """(T, k, k) [label of the child, label of the parent]."""
+    table_of: np.ndarray
+    """(N+C,) which table scores the edge in a slot; unused where there is none."""
+
+
+class JunctionTrees(NamedTuple):
+    """Cliques of the triangulated graphs of a batch; see graphs/buckets.py."""
+
+    parent: np.ndarray
+    """(N+C,) as in `Structure`."""
+    table_of: np.ndarray
+    """(N+C,) as in `ScoreArrays`."""
+    offsets: np.ndarray
+    """(N+1,) bucket i owns members offsets[i] .. offsets[i+1]-1."""
+    members: np.ndarray
+    """Later neighbours, ascending; the first is the parent of the bucket."""
+    first_child: np.ndarray
+    """(N,) a bucket of which this one is the parent, or -1."""
+    next_child: np.ndarray
+    """(N,) another bucket with the same parent, or -1."""
+    chord_start: np.ndarray
+    """(N+1,) node i is the child of chords chord_start[i] .. chord_start[i+1]-1."""
+
+
+class Rows(NamedTuple):
+    """Sparse rows of features: row i has entries indptr[i] .. indptr[i+1]-1."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    """int32, columns."""
+    data: np.ndarray
+
+
+class Features(NamedTuple):
+    """Features of the nodes (N rows) and of the edges (rows that tables share)."""
+
+    nodes: Rows
+    edges: Rows
+
+
+class TableRows(NamedTuple):
+    """Which features score an edge."""
+
+    table_of: np.ndarray
+    """(N+C,) the table of each slot."""
+    row: np.ndarray
+    """(T,) the row of edge features behind a table."""
+    transposed: np.ndarray
+    """(T,) 1 where the table [child, parent] is the transpose of [first, second], else 0."""
+
+
+class Rules(NamedTuple):
+    """What is forbidden, as scores of 0 or -inf."""
+
+    node_kind: np.ndarray
+    """(N,) row of ``unary_mask``, for both players."""
+    unary_mask: np.ndarray
+    """(kinds, k)."""
+    pair_mask: np.ndarray
+    """(2, k, k) [child, parent], by `TableRows.transposed`."""
+
+
+class Design(NamedTuple):
+    """What turns weights into scores."""
+
+    features: Features
+    tables: TableRows
+    rules: Rules
+
+
+class Weights(NamedTuple):
+    """θ, of node and of edge features."""
+
+    node: np.ndarray
+    """(d, k)."""
+    edge: np.ndarray
+    """(e, k * k) [feature, first * k + second label]."""
+
+
+# -------------------------------------------------------------------------------- the two players
+
+
+class Predictor(NamedTuple):
+    """Who answers the adversary, beside a centre p0: see kernels/predictor.py."""
+
+    cost: np.ndarray
+    """(k, k) L, [predicted label, adversary's label]."""
+    cost_t: np.ndarray
+    """(k, k) L transposed."""
+    spread: np.ndarray
+    """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
+
+    How the answer bends the dual along e_y - e_w; it ignores what all labels cost more.
+    """
+    tolerance: float
+    """What counts as rounding, a node."""
+    inv_mu: np.ndarray
+    """(k,) 1 / mu_a; zeros hold the predictor at its centre."""
+    weight: np.ndarray
+    """(N,) node weights w."""
+    centre: np.ndarray
+    """(N, k) p0."""
+
+    @classmethod
+    def of(
+        cls, cost: np.ndarray, inv_mu: np.ndarray, weight: np.ndarray, centre: np.ndarray
+    ) -> Predictor:
+        """With what follows from the cost."""
+        spread = np.zeros_like(cost)
+        if inv_mu.any():
+            mean = inv_mu @ cost / inv_mu.sum()
+            for share, row in zip(inv_mu, cost - mean, strict=True):
+                spread += share * np.subtract.outer(row, row) ** 2
+        tolerance = 1e-10 * float(np.abs(cost).max())
+        cost_t = np.ascontiguousarray(cost.T)
+        return cls(cost, cost_t, spread, tolerance, inv_mu, weight, centre)
+
+
+class GameArrays(NamedTuple):
+    """A batch of games: scores ψ, cost L and node weights w."""
+
+    structure: Structure
+    scores: ScoreArrays
+    cost: np.ndarray
+    """(k, k) L, [predicted label, adversary's label]."""
+    weight: np.ndarray
+    """(N,) w."""
+
+
+class Strategies(NamedTuple):
+    """What both players play."""
+
+    p: np.ndarray
+    """(N, k) the predictor."""
+    r: np.ndarray
+    """(N, k) the adversary's node marginals."""
+    q: np.ndarray
+    """(slots, k, k) its edge marginals [child, parent]."""
+
+
+class Effort(NamedTuple):
+    """When a solver stops, and how it ended."""
+
+    allowed: np.ndarray
+    """(S,) the gap at which a game counts as solved."""
+    max_iter: int
+    check_every: int
+    n_iter: np.ndarray
+    """(S,) out: iterations spent on each game."""
+    exhausted: np.ndarray
+    """(S,) bool, out: True where the iterations ran out."""
+
+
+class InteriorState(NamedTuple):
+    """Where the interior point keeps its numbers; kernels/interior_state.py names the slots."""
+
+    tree: np.ndarray
+    """(n, 4)."""
+    labels: np.ndarray
+    """(n, k) the labels of the adversary kept at each node."""
+    answers: np.ndarray
+    """(n, k) the labels that the predictor may give."""
+    scalar: np.ndarray
+    """(n, 2)."""
+    vec: np.ndarray
+    """(n, 18, k)."""
+    mat: np.ndarray
+    """(n + 1, 10, k, k) the last row for scratch."""
+
+
+class ProxPoint(NamedTuple):
+    """Scratch of mirror-prox: a point, half a step from it and the whole step; all (N, k)."""
+
+    theta: np.ndarray
+    """Unary part of the scores whose distribution the adversary plays."""
+    trial: np.ndarray
+    """The same after a step."""
+    log_p: np.ndarray
+    p_now: np.ndarray
+    p_mid: np.ndarray
+    p_new: np.ndarray
+    r_now: np.ndarray
+    r_mid: np.ndarray
+    r_new: np.ndarray
+
+
+class ScaledTables(NamedTuple):
+    """Scratch of mirror-prox: a multiple of the tables of one sample, numbered from 0."""
+
+    local_of: np.ndarray
+    """(slots,) the number of the table of each slot."""
+    used: np.ndarray
+    """(n,) the tables by these numbers."""
+    tables: np.ndarray
+    """(n, k, k) multiples of them."""
+    exp: np.ndarray
+    """(n, k, k) exp(tables - top)."""
+    top: np.ndarray
+    """(n,) their largest entries."""
+
+
+class CostArrays(NamedTuple):
+    """A cost matrix with its closed form; see game/single_node.py."""
+
+    kind: int
+    place: np.ndarray
+    """(k,) places on a line (ABSOLUTE, SQUARED)."""
+    order: np.ndarray
+    """(k,) labels by place."""
+    unit: float
+    """Cost of a mistake (ZERO_ONE)."""
+    offset: np.ndarray
+    """(k,) what each column has been lowered by."""
+    cost: np.ndarray
+    """(k, k) the matrix itself."""
+
+
+class NodeScratch(NamedTuple):
+    """Memory for the game on a node."""
+
+    lines: np.ndarray
+    """(3, k)."""
+    payoff: np.ndarray
+    """(k, k)."""
+    tableau: np.ndarray
+    """(k+1, k+1)."""
+    square: np.ndarray
+    """(k, k+1)."""
+    labels: np.ndarray
+    """(4, k) the last row of which is 0, 1, 2, ..."""
+
+
+class Support(NamedTuple):
+    """The labels that carried the last equilibrium on a node, tried first by the simplex method."""
+
+    rows: np.ndarray
+    """(k,) bool, the predictor's."""
+    columns: np.ndarray
+    """(k,) bool, the adversary's."""
+
+
+class Prices(NamedTuple):
+    """Dual decomposition: messages that price agreement, and what their steps have gathered."""
+
+    u: np.ndarray
+    """(N, k) the messages, by the label of the parent."""
+    alive: np.ndarray
+    """(N, k) bool, labels that may be played at all."""
+    size: np.ndarray
+    """(N,) how far a message may sensibly move: the metric of its steps."""
+    p: np.ndarray
+    """(N, k) the predictor of the node games."""
+    r: np.ndarray
+    """(N, k) their adversary."""
+    p_sum: np.ndarray
+    """(N, k) predictors weighted by the lengths of their steps."""
+    r_sum: np.ndarray
+    """(N, k) adversaries weighted alike."""
+    mass: np.ndarray
+    """(S,) the weights in these sums."""
+    p_best: np.ndarray
+    """(N, k) the predictor at the least value so far."""
+    g_best: np.ndarray
+    """(S,) that value."""
+
+
+class StepRule(NamedTuple):
+    """How long subgradient steps are."""
+
+    n_steps: int
+    polyak: bool
+    """step (g - target) / |slope|² if True, else step / |slope|."""
+    step: np.ndarray
+    """(S,)."""
+    longest: np.ndarray
+    """(S,) the most by which a step may change the messages."""
+    target: np.ndarray
+    """(S,)."""
+
+
+class Marginals(NamedTuple):
+    """The adversary of forests: node marginals and, for the edge of each node, a list of pairs."""
+
+    r: np.ndarray
+    """(N, k) node marginals."""
+    pair: np.ndarray
+    """(N, room) int32, codes child label * k + parent label."""
+    mass: np.ndarray
+    """(N, room) what the pairs carry."""
+    count: np.ndarray
+    """(N,) int32, how many pairs there are."""
+
+
+class Mixtures(NamedTuple):
+    """The adversary of samples with cycles: a list of labellings, its atoms, for each sample."""
+
+    r: np.ndarray
+    """(N, k) node marginals."""
+    atom: np.ndarray
+    """(room, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
+    mass: np.ndarray
+    """(S, room) what the atoms carry."""
+    count: np.ndarray
+    """(S,) how many atoms there are."""
+
+
+# ------------------------------------------------------------------------------------ sum-product
+
+
+class Exponentials(NamedTuple):
+    """Scores as exp relative to the largest: unary = top + log(exp), and so for tables."""
+
+    unary: np.ndarray
+    """(N, k), the largest of each row 1."""
+    top: np.ndarray
+    """(N,)."""
+    tables: np.ndarray
+    """(T, k, k), the largest of each table 1."""
+    table_top: np.ndarray
+    """(T,)."""
+
+
+class Messages(NamedTuple):
+    """Scratch: messages from children to parents, for the nodes of a sample counted from 0."""
+
+    inside: np.ndarray
+    """(n, k) log-sum over labellings of a node's subtree with each label at the node."""
+    relative: np.ndarray
+    """(n, k) exp(inside - the largest of the row)."""
+    total: np.ndarray
+    """(n, k) relative times the exponentials of the table, or -1 where too small to trust."""
+    message: np.ndarray
+    """(n, k) its logarithm, with what was left out."""
+
+
+class Gibbs(NamedTuple):
+    """Out: the distribution exp(score) / Z of every sample, by its marginals."""
+
+    log_partition: np.ndarray
+    """(S,) log Z; -inf where every labelling is forbidden."""
+    r: np.ndarray
+    """(N, k) node marginals."""
+    q: np.ndarray
+    """(slots, k, k) edge marginals [child, parent], zero at roots; of length 0 if not wanted."""
+    table_sums: np.ndarray
+    """(T, k, k) edge marginals times the share of their sample, added up by table."""
+
+
+class BestLists(NamedTuple):
+    """Scratch of the K best labellings on cliques: lists of scores and how they were made."""
+
+    lists: np.ndarray
+    """(k, K) the best scores with each label, descending."""
+    sums: np.ndarray
+    """(K,)."""
+    left: np.ndarray
+    """(children, k, K) which entry of the list before was added up."""
+    right: np.ndarray
+    """(children, k, K) with which entry of the child's message."""
+    label: np.ndarray
+    """(K,) the label of each entry of the lists merged."""
+    rank: np.ndarray
+    """(K,) its place in the list of that label."""
+    pointer: np.ndarray
+    """(the larger of k and K,)."""
+
+
+# --------------------------------------------------------------------------------------- training
+
+
+class Products(NamedTuple):
+    """<row, row'> of the feature rows of every sample; of length 0 where they are not kept."""
+
+    node_start: np.ndarray
+    """(S+1,) where the products of a sample's nodes begin."""
+    table_start: np.ndarray
+    """(S+1,) and those of its tables."""
+    nodes: np.ndarray
+    tables: np.ndarray
+
+
+class Visits(NamedTuple):
+    """How samples are visited, and what the visits saw."""
+
+    inner: int
+    """Most steps of a visit."""
+    rate: np.ndarray
+    """(S,) weight of the sample in the objective, divided by the penalty: 0 holds θ still."""
+    products: Products
+    gap: np.ndarray
+    """(S,) how far the adversary is from its best answer to the predictor."""
+    predictor_regret: np.ndarray
+    """(S,) what the predictor gives away; both add up to the sample's share of the duality gap."""
+
+
+class Move(NamedTuple):
+    """Mass may go from one labelling of a sample to another."""
+
+    best: np.ndarray
+    """(n,) labels."""
+    worst: np.ndarray
+    """(n,) labels."""
+    cost_margin: np.ndarray
+    """(n,) what costs add to the score of best over that of worst."""
+
+
+class Turn(NamedTuple):
+    """What threads share about the samples that step next, ``at_once`` of them."""
+
+    counters: np.ndarray
+    """(3,) int64: samples taken, samples answered, samples that may be taken."""
+    moves: np.ndarray
+    """(at_once,) bool, whether a sample has a move."""
+    move: Move
+    """(at_once, longest) the move of each."""
+
+    @classmethod
+    def room(cls, at_once: int, longest: int) -> Turn:
+        """For samples of up to ``longest`` nodes."""
+        best, worst = np.empty((2, at_once, longest), np.intp)
+        move = Move(best, worst, np.empty((at_once, longest)))
+        return cls(np.zeros(3, np.int64), np.empty(at_once, np.bool_), move)
+
+    def begin(self, n_samples: int) -> None:
+        """Nobody has taken any of so many samples."""
+        self.counters[:] = 0, 0, min(len(self.moves), n_samples)
+
+
+class WeightChange(NamedTuple):
+    """A change of θ in which few rows take part; all lines are free before and after a step."""
+
+    line_of: np.ndarray
+    """(d,) int32, the line of each row of θ, -1 where it has none."""
+    row_of: np.ndarray
+    """(lines,) int32, the row of each line."""
+    values: np.ndarray
+    """(lines, columns of θ), zero where none is in use."""
+
+    @classmethod
+    def none(cls, n_rows: int, lines: int, n_columns: int) -> WeightChange:
+        """For changes of up to ``lines`` rows of θ (n_rows, n_columns)."""
+        lines = min(n_rows, lines)
+        line_of, row_of = np.full(n_rows, -1, np.int32), np.empty(lines, np.int32)
+        return cls(line_of, row_of, np.zeros((lines, n_columns)))
+
+
+class WeightChanges(NamedTuple):
+    """Scratch of a step: how it changes the weights of node and of edge features."""
+
+    node: WeightChange
+    edge: WeightChange
+
+
+# ------------------------------------------------------------- one sample, counted from its node 0
+
+
+class Sample(NamedTuple):
+    """The structure of a sample: n nodes and m >= n slots, chords behind its nodes."""
+
+    n: int
+    m: int
+    child: np.ndarray
+    """(m,)."""
+    parent: np.ndarray
+    """(m,) -1 where there is no edge."""
+    table_of: np.ndarray
+    """(m,) the table of each slot, among those of all samples."""
+
+
+class SampleScores(NamedTuple):
+    """Scratch: the scores of a sample under θ, and with costs added."""
+
+    unary: np.ndarray
+    """(n, k)."""
+    augmented: np.ndarray
+    """(n, k) unary + w L'p."""
+    tables: np.ndarray
+    """(distinct tables, k, k) [child, parent]."""
+    place: np.ndarray
+    """(m,) which of the distinct tables scores a slot."""
+    distinct: np.ndarray
+    """(distinct tables,) their numbers among the tables of all samples."""
+
+    @classmethod
+    def room(
+        cls, n_samples: int, n_nodes: int, n_slots: int, n_tables: int, n_labels: int
+    ) -> SampleScores:
+        """For several samples of up to so many nodes, slots and tables; the sample comes first."""
+        k, n_tables = n_labels, min(n_slots, n_tables)
+        return cls(
+            np.empty((n_samples, n_nodes, k)),
+            np.empty((n_samples, n_nodes, k)),
+            np.empty((n_samples, n_tables, k, k)),
+            np.empty((n_samples, n_slots), np.intp),
+            np.empty((n_samples, n_tables), np.intp),
+        )
+
+
+class Components(NamedTuple):
+    """Scratch: the connected components of the nodes where best and worst differ."""
+
+    of_node: np.ndarray
+    """(m,) the component of a node, -1 where both labellings agree, and behind the nodes."""
+    of_edge: np.ndarray
+    """(m,) the component that changes the edge in a slot, or -1."""
+    items: np.ndarray
+    """(m,) component by component the slots whose node or edge it changes."""
+    start: np.ndarray
+    """(components + 1,) where they begin in ``items``."""
+    step: np.ndarray
+    """(components,) how much mass each has moved."""
+    number: np.ndarray
+    """(1,) how many components there are."""
+
+    @classmethod
+    def room(cls, n_slots: int) -> Components:
+        """For samples of up to so many slots."""
+        of_node, of_edge, items = np.empty((3, n_slots), np.intp)
+        start, number = np.empty(n_slots + 2, np.intp), np.zeros(1, np.intp)
+        return cls(of_node, of_edge, items, start, np.empty(n_slots), number)
+
+
+class Scratch(NamedTuple):
+    """What a thread needs to work on a sample: made once, used for one sample after the other."""
+
+    sample: Sample
+    """Room for its structure."""
+    place_of: np.ndarray
+    """(T,) -1 before and after `gather_scores`."""
+    messages: np.ndarray
+    """(n, k)."""
+    components: Components
+
+    @classmethod
+    def room(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
+        """For samples of up to so many nodes and slots."""
+        return cls(
+            Sample(0, 0, *np.empty((3, n_slots), np.intp)),
+            np.full(n_tables, -1, np.intp),
+            np.empty((n_nodes, n_labels)),
+            Components.room(n_slots),
+        )

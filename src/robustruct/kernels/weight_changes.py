@@ -1,0 +1,45 @@
+"""A change of the weights in which few rows of them take part; see `WeightChange`."""
+
+from robustruct.kernels._jit import helper
+
+
+@helper
+def add_features(row, features, to, out_of, theta, change, used, gain, norm):
+    """Row ``row`` of the features goes to column ``to``, and leaves column ``out_of``.
+
+    used: the lines in use; gain and norm: <theta, change> and |change|². Return what they become.
+    """
+    for at in range(features.indptr[row], features.indptr[row + 1]):
+        x = features.data[at]
+        feature = features.indices[at]
+        line = change.line_of[feature]
+        if line < 0:
+            line = used
+            change.line_of[feature] = line
+            change.row_of[line] = feature
+            used += 1
+        gain += x * (theta[feature, to] - theta[feature, out_of])
+        norm += 2.0 * x * (change.values[line, to] - change.values[line, out_of] + x)
+        change.values[line, to] += x
+        change.values[line, out_of] -= x
+    return used, gain, norm
+
+
+@helper
+def apply_features(row, features, to, out_of, step, theta, change):
+    """theta -= step * change, and change <- 0, where `add_features` put something."""
+    values = change.values
+    for at in range(features.indptr[row], features.indptr[row + 1]):
+        feature = features.indices[at]
+        line = change.line_of[feature]
+        theta[feature, to] -= step * values[line, to]
+        values[line, to] = 0.0
+        theta[feature, out_of] -= step * values[line, out_of]
+        values[line, out_of] = 0.0
+
+
+@helper
+def free_lines(used, change):
+    """No row has a line any more."""
+    for line in range(used):
+        change.line_of[change.row_of[line]] = -1
