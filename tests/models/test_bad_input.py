@@ -359,7 +359,7 @@ def test_the_line_of_a_file_comes_from_the_sample_not_from_the_words():
 def test_costs_of_a_loss_of_your_own_are_numbers(value):
     class Odd(Loss):
         def matrix(self, classes):
-            return value * (1 - np.eye(len(classes)))
+            return np.where(np.eye(len(classes)), 0.0, value)
 
     X, y = [np.eye(2)], [[0, 1]]
     for Model in MODELS:
