@@ -12,13 +12,18 @@ from robustruct.testing.strategies import games
 
 
 def random_play(game, data, seed):
-    """Any p; q as a mixture of a few allowed labellings. User order: p, r, q, and the mixture."""
+    """Any p and q; q as a mixture of a few allowed labellings, p over the labels that these have.
+
+    User order: p, r, q, the mixture, and (n, k) the labels that can occur.
+    """
     rng = np.random.default_rng(seed)
     n, k = data.unary.shape
-    p = rng.dirichlet(np.full(k, 0.5), size=n)
     labellings = all_labellings(n, k)
     scores = [labelling_score(data.unary, data.edges, data.pairwise, y) for y in labellings]
     allowed = labellings[np.array(scores) > -np.inf]
+    possible = (allowed[:, :, None] == np.arange(k)).any(axis=0)
+    p = np.where(possible, rng.dirichlet(np.full(k, 0.5), size=n) + 1e-9, 0.0)
+    p /= p.sum(axis=1, keepdims=True)
     chosen = allowed[rng.integers(len(allowed), size=3)]
     share = rng.dirichlet(np.ones(3))
     r, q = np.zeros((n, k)), np.zeros((len(data.edges), k, k))
@@ -26,7 +31,7 @@ def random_play(game, data, seed):
         r[np.arange(n), y] += mass
         for e, (i, j) in enumerate(data.edges):
             q[e, y[i], y[j]] += mass
-    return p, r, q, chosen, share
+    return p, r, q, chosen, share, possible
 
 
 def as_play(game, p, r, q):
@@ -44,13 +49,14 @@ def as_play(game, p, r, q):
 @given(data=games(max_nodes=4, max_labels=3), seed=st.integers(0, 10_000))
 def test_any_p_and_q_enclose_the_value(data, seed):
     game = _checked_game([data.unary], [data.edges], [data.pairwise], data.cost, [data.node_weight])
-    p, r, q, chosen, share = random_play(game, data, seed)
+    p, r, q, chosen, share, possible = random_play(game, data, seed)
     play = as_play(game, p, r, q)
     (lower,), (upper,) = play.bounds(game)
     slack = 10 * rounding(data)
     # By definition, labelling by labelling.
     scores = [labelling_score(data.unary, data.edges, data.pairwise, y) for y in chosen]
-    by_hand = share @ scores + data.node_weight @ (r @ data.cost.T).min(axis=1)
+    answers = np.where(possible, r @ data.cost.T, np.inf)
+    by_hand = share @ scores + data.node_weight @ answers.min(axis=1)
     assert abs(lower - by_hand) <= slack
     paid = (p @ data.cost) * data.node_weight[:, None]
     everything = [
@@ -68,7 +74,7 @@ def test_any_p_and_q_enclose_the_value(data, seed):
 @given(data=games(max_nodes=4, max_labels=3), seed=st.integers(0, 10_000))
 def test_repair_leaves_feasible_strategies_alone(data, seed):
     game = _checked_game([data.unary], [data.edges], [data.pairwise], data.cost, [data.node_weight])
-    p, r, q, _, _ = random_play(game, data, seed)
+    p, r, q, *_ = random_play(game, data, seed)
     play, same = as_play(game, p, r, q), as_play(game, p, r, q)
     play.repair(game)
     for one, other in ((play.p, same.p), (play.r, same.r), (play.q, same.q)):

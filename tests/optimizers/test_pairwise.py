@@ -14,6 +14,7 @@ from robustruct.graphs import Graph
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers import dual_variables as dual_blocks
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import DENSE, SPARSE, Density
@@ -28,14 +29,6 @@ def after_passes(problem, n_passes, seed=0):
         ascent.n_passes += 1
         ascent.move_centres()
     return ascent
-
-
-def projected(v):
-    """Euclidean projection of each row onto the simplex, by sorting."""
-    u = -np.sort(-v, axis=1)
-    excess = (np.cumsum(u, axis=1) - 1) / np.arange(1, v.shape[1] + 1)
-    last = (u > excess).sum(axis=1) - 1
-    return np.maximum(v - excess[np.arange(len(v)), last][:, None], 0.0)
 
 
 # ---- feasible
@@ -83,6 +76,17 @@ def test_the_adversary_never_plays_what_is_forbidden(name):
 # ---- consistent with itself
 
 
+def answer(p0, expected, inv_mu):
+    """The predictor that minimises p'Lr + Σ mu_a (p_a - p0_a)² / 2, by bisection."""
+    low, high = np.full((2, len(p0), 1), [[[-1e3]], [[1e3]]])
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        p = np.maximum(p0 - (expected + middle) * inv_mu, 0.0)
+        above = p.sum(axis=1, keepdims=True) > 1.0
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return p
+
+
 @every_case
 @pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
 @pytest.mark.parametrize("n_passes", [0, 1, 7])
@@ -96,11 +100,13 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
         looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa, ascent.inner)
         gap += share * (looked.gap[s] + looked.predictor_regret[s])
     outer = ascent.gap_parts()[1]
-    step = dual.q.r @ problem.cost.T * dual.inv_mu
-    p = dual.p0 if hinge else projected(dual.p0 - step)
-    primal = problem.primal(ascent.theta, np.ascontiguousarray(p))
-    dual = problem.dual(ascent.moments() / problem.alpha, dual.q.r)
-    assert primal - dual == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
+    row_of, masks = problem.label_masks
+    expected = np.where(masks[row_of] > -np.inf, dual.q.r @ problem.cost.T, np.inf)
+    p = dual.p0 if hinge else answer(dual.p0, expected, dual.inv_mu)
+    primal = problem.primal(ascent.weights, np.ascontiguousarray(p))
+    moments = ascent.moments() / ascent.scales.of_weights
+    bound = problem.dual(moments / problem.alpha, dual.q.r)
+    assert primal - bound == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["chains", "trees, asymmetric, weighted"])
@@ -181,6 +187,23 @@ def test_threads_do_not_change_a_bit(features, monkeypatch):
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
 
 
+def test_threads_do_not_change_a_bit_when_visits_become_longer(monkeypatch):
+    monkeypatch.setattr(dual_blocks, "THREAD_PAYS", 1)
+    case, found = random_case(22, sizes=(3, 4, 2) * 100), []
+    for n_jobs in (1, 5):
+        problem = case.problem(n_jobs=n_jobs)
+        dual, theta = DualVariables(problem, SPARSE), np.zeros(problem.n_weights)
+        for steps in (1, 4, 16, 1):
+            dual.visit(np.arange(300), theta, 1.0, steps)
+            dual.move_predictors()
+        found.append(theta)
+        # The weights are those of the marginals, however many steps a visit took.
+        moments = np.empty_like(theta)
+        dual.moments(moments)
+        np.testing.assert_allclose(theta, moments, atol=1e-9)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 # ---- symmetric
 
 
@@ -246,12 +269,13 @@ def test_neighbours_with_much_in_common_take_several_steps_a_visit(overlap):
 
 def test_densities_of_shards_add_up():
     X, y = attribute_chains(7)
-    whole = Density.of(in_memory(AGM(), X, y)[1])
+    problem = in_memory(AGM(), X, y)[1]
+    whole = Density.of(problem)
     space = AGM().fit(X, y)._space
-    parts = [
-        in_memory(AGM(), some, labels)[1] for some, labels in ((X[:10], y[:10]), (X[10:], y[10:]))
-    ]
-    total = Density.of_all(map(Density.of, parts))
+    total = Density.of_all([Density.of(problem.part(0, 10)), Density.of(problem.part(10, 30))])
+    np.testing.assert_allclose(total.columns.squares, whole.columns.squares)
+    np.testing.assert_array_equal(total.columns.entries, whole.columns.entries)
+    assert total.tuning().pull == pytest.approx(whole.tuning().pull)
     assert (total.n_samples, total.entries) == (whole.n_samples, whole.entries)
     assert total.common == pytest.approx(whole.common)
     assert total.sizes == pytest.approx(whole.sizes)

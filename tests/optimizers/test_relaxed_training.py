@@ -156,7 +156,7 @@ def test_the_optimum_is_that_of_the_local_polytope(name, hinge):
 
 def test_copies_hold_every_edge_once_and_every_node_in_each():
     problem = random_case(12, sizes=(5, 4, 2), n_labels=2, cycle=True).problem()
-    copies = ForestCopies(problem)
+    copies = ForestCopies(problem, problem.alpha)
     batch, inside = problem.design.batch, copies.problem()
     assert sorted(copies.edge_of.tolist()) == list(range(batch.n_edges))
     assert inside.design.batch.n_chords == 0

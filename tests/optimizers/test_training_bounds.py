@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from training_cases import CASES, enumerated
@@ -46,9 +44,21 @@ def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
         assert dual <= primal
 
 
+def likelihood_of(name):
+    """Value and gradient as functions of the weights, which the optimizer divides by scales."""
+    shards = LocalShards.of(CASES[name].problem())
+    scales = shards.tuning.scales.of_weights
+
+    def likelihood(theta):
+        value, gradient = penalised(shards, theta / scales)
+        return value, gradient / scales
+
+    return likelihood
+
+
 @every_case
 def test_likelihood_is_that_of_enumeration(name):
-    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
+    likelihood = likelihood_of(name)
     for seed in range(3):
         theta = drawn(name, seed)[0]
         value, gradient = likelihood(theta)
@@ -59,7 +69,7 @@ def test_likelihood_is_that_of_enumeration(name):
 
 @every_case
 def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
-    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
+    likelihood = likelihood_of(name)
     theta = drawn(name, 0)[0]
     gradient = likelihood(theta)[1]
     step = 1e-5
@@ -73,7 +83,7 @@ def test_the_gradient_of_the_likelihood_is_that_of_finite_differences(name):
 @every_case
 def test_any_weights_bound_the_likelihood_from_below(name):
     best, _ = enumerated(name).likelihood_optimum()
-    likelihood = partial(penalised, LocalShards.of(CASES[name].problem()))
+    likelihood = likelihood_of(name)
     for seed in range(5):
         value, gradient = likelihood(drawn(name, seed)[0])
         assert value - gradient @ gradient / (2 * CASES[name].alpha) <= best + 1e-9
@@ -82,8 +92,9 @@ def test_any_weights_bound_the_likelihood_from_below(name):
 @pytest.mark.parametrize("name", [name for name in CASES if "forbidden" not in name])
 def test_untrained_is_the_primal_of_zero_weights_and_an_indifferent_predictor(name):
     case, listed = CASES[name], enumerated(name)
-    zero, k = np.zeros(listed.n_weights), case.n_labels
-    p = [np.full((len(labels), k), 1 / k) for labels in case.y]
+    zero = np.zeros(listed.n_weights)
+    possible = [listed.possible(s) for s in range(len(case.y))]
+    p = [each / each.sum(axis=1, keepdims=True) for each in possible]
     assert case.problem().untrained == pytest.approx(listed.primal(zero, p))
     assert case.problem(hinge=True).untrained == pytest.approx(listed.primal(zero, None))
 

@@ -239,7 +239,7 @@ class Problem:
         Without costs, the log loss of the same.
         """
         if np.ptp(self.cost) == 0:
-            return float(self.node_share.sum() * np.log(self.n_labels))
+            return self.unavoidable + float(self.node_share.sum() * np.log(self.n_labels))
         if self.truth_is_predictor:
             worst = self.cost.max(axis=1)[self.labels]
         else:
