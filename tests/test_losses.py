@@ -76,6 +76,7 @@ def test_the_cost_matrix_is_copied():
         ([["x", 1], [1, 0]], None, "must hold numbers"),
         ([[0, np.nan], [1, 0]], None, r"holds nan at \[0, 1\].*`forbidden`"),
         ([[0, 1], [np.inf, 0]], None, r"holds inf at \[1, 0\]"),
+        ([[0, 1], [-1e200, 0]], None, r"holds -1e\+200 at \[1, 0\]; .* size 1e\+100 at most"),
         ([[0, 1], [1, 0]], ["a"], "2 rows, but 1 labels"),
         ([[0, 1], [1, 0]], ["a", "a"], "repeat"),
         # A right answer that costs more than a wrong one, and costs that invert the aim.

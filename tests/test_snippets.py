@@ -1,9 +1,14 @@
-"""Python in the documentation runs as it stands, with the names that its text takes for given."""
+"""Python in Markdown runs as it stands, with the names that its text takes for given.
+
+A snippet that cannot run alone is marked on the line above its fence, with the reason:
+``<!-- not run: needs a cluster -->``. Snippets of a page share their names, from top to bottom.
+"""
 
 import gzip
 import json
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +18,46 @@ import pytest
 from robustruct import CRF
 from robustruct.losses import CostMatrix
 
-PAGES = sorted(Path(__file__).parents[1].glob("docs/*.md"))
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 BLOCK = re.compile(
-    r"^(?P<lead> *(?:[*-] )*)```python\n(?P<code>.*?)^ *```$", re.DOTALL | re.MULTILINE
+    r"(?:^ *(?P<marker><!--[^\n]*-->) *\n)?"
+    r"^(?P<lead> *(?:[*-] )*)```python\n(?P<code>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
 )
+REASON = re.compile(r"<!-- not run: \w.*\S -->")
 
 
-def blocks(page: Path) -> list[tuple[str, bool]]:
-    """(code, whether it is ours: the first column of a table shows another library)."""
-    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
-    return [(textwrap.dedent(m["code"]), not m["lead"].startswith("* - ")) for m in found]
+@dataclass(frozen=True)
+class Snippet:
+    """Python of a page, and what stands before it."""
+
+    code: str
+    line: int
+    lead: str
+    marker: str
+
+    @property
+    def runs(self) -> bool:
+        """Not if it is marked, nor in the first column of a table: that shows another library."""
+        return not self.marker and not self.lead.startswith("* - ")
+
+
+def snippets(text: str) -> list[Snippet]:
+    """All Python of a page."""
+    return [
+        Snippet(
+            textwrap.dedent(block["code"]),
+            text.count("\n", 0, block.start("code")),
+            block["lead"],
+            block["marker"] or "",
+        )
+        for block in BLOCK.finditer(text)
+    ]
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    return snippets(page.read_text(encoding="utf-8"))
 
 
 class Tensor(np.ndarray):
@@ -62,13 +97,24 @@ def write_shards(folder: Path) -> None:
         (folder / f"part-{i}.jsonl.gz").write_bytes(gzip.compress(line.encode()))
 
 
+def run(page: Path, names: dict[str, Any]) -> None:
+    """Every snippet that can run, one after the other; tracebacks name lines of the page."""
+    for snippet in snippets_of(page):
+        compiled = compile("\n" * snippet.line + snippet.code, page.name, "exec")
+        if snippet.runs:
+            exec(compiled, names)
+
+
 @pytest.mark.xdist_group("dask")
 # What Dask itself warns of when ports are taken, and leaves behind.
 @pytest.mark.filterwarnings("ignore::UserWarning:distributed")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
+    # The README's example is run by test_readme.py, with what it prints.
+    "page",
+    [page for page in PAGES if snippets_of(page) and page.name != "README.md"],
+    ids=lambda page: page.stem,
 )
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -76,13 +122,39 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = given()
     if page.stem == "index":
         names["y"] = [["entity", "other"], ["entity", "entity"]]
-    for code, ours in blocks(page):
-        compiled = compile(code, page.name, "exec")
-        if ours:
-            exec(compiled, names)
+    run(page, names)
+
+
+def test_what_is_not_run_says_why() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        where = f"{page.name}: "
+        for snippet in snippets(text):
+            if snippet.marker:
+                assert REASON.fullmatch(snippet.marker), where + snippet.marker
+        marked = sum(bool(snippet.marker) for snippet in snippets(text))
+        outside_code = re.sub(r"`<!--.*?-->`", "", text)
+        assert outside_code.count("<!-- not run") == marked, where + "a marker before no snippet"
+        assert len(re.findall(r"^[ *-]*```py", text, re.MULTILINE)) == len(snippets(text)), where
+
+
+@pytest.mark.parametrize(
+    ("before", "runs"),
+    [
+        ("", True),
+        ("text\n", True),
+        ("<!-- not run: needs a cluster -->\n", False),
+        ("<!-- not run: needs a cluster -->\n\n", True),
+        ("* - ", False),
+        ("  - ", True),
+    ],
+)
+def test_what_runs(before: str, runs: bool) -> None:
+    (snippet,) = snippets(f"{before}```python\nx = 1\n```\n")
+    assert (snippet.runs, snippet.code) == (runs, "x = 1\n")
 
 
 def test_pages_have_snippets_of_both_kinds() -> None:
-    kinds = [ours for page in PAGES for _, ours in blocks(page)]
-    assert kinds.count(True) >= 12
+    kinds = [snippet.runs for page in PAGES for snippet in snippets_of(page)]
+    assert kinds.count(True) >= 15
     assert kinds.count(False) >= 4

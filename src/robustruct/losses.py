@@ -122,12 +122,6 @@ class CostMatrix(Loss):
             raise InvalidInputError(
                 f"the cost matrix has shape {costs.shape}; it must be square, (n_labels, n_labels)."
             )
-        if not np.isfinite(costs).all():
-            a, b = np.argwhere(~np.isfinite(costs))[0]
-            raise InvalidInputError(
-                f"the cost matrix holds {costs[a, b]} at [{a}, {b}]; costs must be finite. To rule "
-                "a label or a transition out, use the model's `forbidden` argument."
-            )
         self.costs = costs
         self.labels = None if labels is None else as_labels(labels)
         if self.labels is not None:
@@ -142,7 +136,7 @@ class CostMatrix(Loss):
                     "each row once."
                 )
         named = range(len(costs)) if self.labels is None else self.labels
-        check_right_is_cheapest(costs, named)
+        check_costs(costs, named)
 
     def matrix(self, classes: Labels) -> np.ndarray:
         if self.labels is None:
@@ -215,8 +209,15 @@ class LabelSets(Loss):
         return f"LabelSets({', '.join(map(repr, self.parts))})"
 
 
-def check_right_is_cheapest(costs: np.ndarray, labels: Labels) -> None:
-    """Costs [predicted, true] under which a mistake pays are an error that names the entry."""
+def check_costs(costs: np.ndarray, labels: Labels) -> None:
+    """Costs [predicted, true] that are no numbers, or under which a mistake pays, are an error."""
+    if not (np.abs(costs) <= LARGEST).all():  # nor NaN
+        a, b = np.argwhere(~(np.abs(costs) <= LARGEST))[0]
+        raise InvalidInputError(
+            f"the cost matrix holds {costs[a, b]:g} at [{a}, {b}]; costs must be finite and of "
+            f"size {LARGEST:g} at most. To rule a label or a transition out, use the model's "
+            "`forbidden` argument."
+        )
     right = np.diag(costs)
     wrong = np.argwhere(right[:, None] > costs.T)
     if not len(wrong):

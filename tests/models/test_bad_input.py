@@ -18,7 +18,7 @@ from robustruct.errors import (
     RobustructError,
     errors_at_lines,
 )
-from robustruct.losses import CostMatrix
+from robustruct.losses import CostMatrix, Loss
 from robustruct.models.parameters import PARAMETERS
 
 X3 = [np.ones((2, 3)), np.ones((3, 3))]
@@ -353,3 +353,15 @@ def test_the_line_of_a_file_comes_from_the_sample_not_from_the_words():
         errors_at_lines("data", [1]),
     ):
         raise InvalidInputError("no", sample=2, field="validation")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e200])
+def test_costs_of_a_loss_of_your_own_are_numbers(value):
+    class Odd(Loss):
+        def matrix(self, classes):
+            return np.where(np.eye(len(classes)), 0.0, value)
+
+    X, y = [np.eye(2)], [[0, 1]]
+    for Model in MODELS:
+        with pytest.raises(InvalidInputError, match=r"the cost matrix holds .* at \[0, "):
+            Model(Odd()).fit(X, y)

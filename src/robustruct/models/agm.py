@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import NameOrOptions, with_choices
+from robustruct.models.parameters import OptimizerFor, with_choices
 
 
 class AGM(StructuredModel):
@@ -19,11 +19,12 @@ class AGM(StructuredModel):
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
-    optimizer : "auto", "dual_ascent", "subgradient" or Subgradient
+    optimizer : "auto", "dual_ascent", "subgradient" or Optimizer
         "dual_ascent" (what "auto" picks) ascends the dual sample by sample with a certificate;
         "subgradient" is the stochastic method of the paper. A
         `robustruct.optimizers.Subgradient` has its options: which solver plays the games, such as
-        the paper's "dual_decomposition", AdaGrad or SGD, samples per step.
+        the paper's "dual_decomposition", AdaGrad or SGD, samples per step; any other
+        `robustruct.optimizers.optimizer.Optimizer` of the same objective may be passed as well.
     tol : float
         Relative duality gap at which training stops.
     max_iter : int
@@ -116,4 +117,4 @@ class AGM(StructuredModel):
     [array(['D', 'N'], dtype='<U1')]
     """
 
-    _parameters = with_choices(optimizer=NameOrOptions("auto", "dual_ascent", "subgradient"))
+    _parameters = with_choices(optimizer=OptimizerFor("game", "auto", "dual_ascent", "subgradient"))

@@ -268,7 +268,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         existing file is replaced only once the new one is complete.
 
         An ``engine`` and a ``random_state`` other than an integer are not kept, a loss of your own
-        is kept as its cost matrix, and an optimizer with options as its name.
+        is kept as its cost matrix, an optimizer with options as its name, one of your own as
+        "auto".
         """
         from robustruct.models.storage import save
 

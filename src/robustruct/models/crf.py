@@ -12,7 +12,7 @@ from robustruct.engines.engine import Engine
 from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import NameOrOptions, OneOf, with_choices
+from robustruct.models.parameters import OneOf, OptimizerFor, with_choices
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.scores import Scores
 
@@ -35,7 +35,7 @@ class CRF(StructuredModel):
     objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
         decision=OneOf("bayes", "map"),
-        optimizer=NameOrOptions("auto", "lbfgs"),
+        optimizer=OptimizerFor("likelihood", "auto", "lbfgs"),
         inference=OneOf("auto", "exact"),
     )
 
@@ -44,7 +44,7 @@ class CRF(StructuredModel):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: str = "auto",
+        optimizer: Any = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
         decision: str = "bayes",

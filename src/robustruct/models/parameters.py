@@ -16,6 +16,7 @@ import numpy as np
 from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
 from robustruct.optimizers.checkpoints import Checkpoint
+from robustruct.optimizers.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -88,11 +89,26 @@ class OneOf(Accepted):
         return f"{name}={shown(value)} is not known; {hint} one of {known}."
 
 
-class NameOrOptions(OneOf):
-    """One of a few names, or an object with options whose ``name`` is one of them."""
+class OptimizerFor(OneOf):
+    """One of a few names, or an `Optimizer` that takes the model's objective."""
+
+    objective: str
+
+    def __init__(self, objective: str, *choices: str) -> None:
+        super().__init__(*choices)
+        object.__setattr__(self, "objective", objective)
 
     def complaint(self, name: str, value: Any) -> str | None:
-        return super().complaint(name, optimizer_name(value))
+        if isinstance(value, Optimizer):
+            if self.objective in value.objectives:
+                return None
+            value = value.name
+        return super().complaint(name, value)
+
+    def stored(self, value: Any) -> str:
+        """The name under which a file keeps it: options and classes of others do not fit in."""
+        name: str = value if isinstance(value, str) else value.name
+        return name if name in self.choices else "auto"
 
 
 @dataclass(frozen=True)
@@ -160,7 +176,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
         "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
-        "optimizer": NameOrOptions("auto", "dual_ascent"),
+        "optimizer": OptimizerFor("hinge", "auto", "dual_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
         "decision": OneOf("map", "predictor"),
@@ -218,8 +234,3 @@ def check_parameters(model: StructuredModel) -> None:
         complaint = accepted.complaint(name, getattr(model, name))
         if complaint is not None:
             raise InvalidInputError(f"{type(model).__name__}: {complaint}", field=name)
-
-
-def optimizer_name(optimizer: Any) -> Any:
-    """The name of an optimizer, which is given by it or as an object that has options."""
-    return optimizer if isinstance(optimizer, str) else getattr(optimizer, "name", optimizer)

@@ -35,7 +35,7 @@ from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_l
 from robustruct.models.agm import AGM
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
-from robustruct.models.parameters import check_parameters, optimizer_name
+from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import Record
 from robustruct.status import Status
@@ -232,7 +232,9 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
     parameters = model.get_params(deep=False)
     for name in OF_ONE_FIT:
         del parameters[name]
-    parameters["optimizer"] = optimizer_name(parameters["optimizer"])
+    accepted = model._parameters["optimizer"]
+    assert isinstance(accepted, OptimizerFor)
+    parameters["optimizer"] = accepted.stored(parameters["optimizer"])
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
     loss = parameters["loss"]

@@ -21,7 +21,7 @@ from robustruct.graphs import Batch
 from robustruct.losses import (
     as_labels,
     as_loss,
-    check_right_is_cheapest,
+    check_costs,
     class_weighted,
     encode_labels,
     sorted_labels,
@@ -332,7 +332,7 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     rules = Constraints.build(classes, settings.forbidden, settings.constraints, types)
     factors = class_weights(settings.class_weight, classes, labels.counts)
     cost = as_loss(settings.loss).matrix(classes)
-    check_right_is_cheapest(cost, classes)  # a user's own Loss may give any matrix
+    check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
     # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
     game_cost = {"game": cost, "hinge": cost.T, "likelihood": np.zeros_like(cost)}[

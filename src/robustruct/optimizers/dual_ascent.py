@@ -61,7 +61,7 @@ SCALARS = (
 
 
 class PairwiseAscent:
-    """Both centres and the weights that the dual blocks of all samples imply."""
+    """Both centres and the weights that the dual variables of all samples imply."""
 
     def __init__(self, shards: Shards, *, centre: np.ndarray | None = None) -> None:
         self.shards, self.outline = shards, shards.outline
@@ -84,7 +84,7 @@ class PairwiseAscent:
             self._settle()
 
     def run_pass(self, seed: int) -> None:
-        """Visit the samples once; those with a small gap may rest, except now and then."""
+        """Visit the samples once; those with a small gap may be skipped."""
         number = self.n_passes + 1
         spec = PassSpec(number, seed, self.alpha + self.kappa, self.inner)
         if number % FULL_PASS_EVERY and self.has_seen:
@@ -93,12 +93,12 @@ class PairwiseAscent:
         before = self.shards.generation
         self._outer = None
         self.seen = self.shards.round(self.theta, self.centre, spec)
-        if self.shards.generation != before:  # some blocks were lost, and their part of θ with them
+        if self.shards.generation != before:  # some dual variables were lost, and their part of θ
             self.follow()
 
     @property
     def has_seen(self) -> bool:
-        """Whether the samples' gaps are known: not before the first pass over the blocks there."""
+        """Whether the samples' gaps are known: not before the first pass over them."""
         return self.seen.gap < np.inf
 
     def gap_parts(self) -> tuple[float, float]:
@@ -172,8 +172,8 @@ class PairwiseAscent:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`.
 
-        Where blocks were not kept, they are as at the start: then θ follows them, and the weights
-        learnt are not lost as they become the centre.
+        Where dual variables were not kept, they are as at the start: then θ follows them, and
+        the weights learnt are not lost as they become the centre.
         """
         for name in SCALARS:
             setattr(self, name, state[name].item())
@@ -190,7 +190,7 @@ class PairwiseAscent:
     def plain_bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
 
-        The blocks q may then be half grown, and no kernel may look at them. If it was θ that was
+        The adversaries q may then be half grown, and no kernel may read them. If it was θ that was
         half recomputed, they are whole.
         """
         if self.following:
@@ -201,7 +201,7 @@ class PairwiseAscent:
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q), both recomputed from feasible points."""
         generation = None
-        while generation != self.shards.generation:  # bounds and moments must be of the same blocks
+        while generation != self.shards.generation:  # bounds and moments must be of the same q
             generation = self.shards.generation
             held_down = self.follow()
             regret, gain = self.shards.bounds(self.theta)

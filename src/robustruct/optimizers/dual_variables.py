@@ -1,4 +1,4 @@
-"""The dual blocks (r_s, q_s) of the samples of a problem, and how visits improve them.
+"""The dual variables (r_s, q_s) of the samples of a problem, and how visits improve them.
 
 kernels/pairwise_ascent.py says how a sample moves. The moves of some samples are found together, by
 all threads, before they step one after the other: a step has the best length under the weights as
@@ -115,7 +115,7 @@ class DualVariables:
     # ------------------------------------------------------------------------------------- visits
 
     def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
-        """Improve the blocks of the samples in ``order`` by up to so many steps, and θ with them.
+        """Improve the adversaries of samples ``order`` by up to ``steps`` each, and θ with them.
 
         ``penalty``: what (penalty / 2) |θ|² holds θ down by.
         """

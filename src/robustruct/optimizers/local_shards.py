@@ -89,13 +89,13 @@ class LocalShards:
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
-        """Visit every sample that does not rest; θ moves in place."""
+        """Visit every sample that is not skipped; θ moves in place."""
         # In several parts: samples of one shard visited in a row, and always in the same place of
         # a pass, would draw the centres to and fro without end.
         parts = 1 if len(self.shards) == 1 else PARTS
         rng = np.random.default_rng([spec.seed, spec.number, spec.part])
-        for turn in range(parts):
-            some = replace(spec, part=spec.part + spec.parts * turn, parts=spec.parts * parts)
+        for part in range(parts):
+            some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
                 self.shards[number].visit(number, theta, some)
         dual = [shard.dual for shard in self.shards.values()]
@@ -149,7 +149,7 @@ class LocalShards:
         )
 
     def state(self) -> dict[str, np.ndarray]:
-        """The blocks of all shards; `restore` takes them back."""
+        """The dual variables of all shards; `restore` takes them back."""
         return {
             f"{number}.{name}": value
             for number, shard in self.shards.items()

@@ -48,7 +48,7 @@ class PassSpec:
     steps: int
     """Of a sample in a visit, at most."""
     skip_below: float = -np.inf
-    """Samples with a smaller gap than this rest."""
+    """Samples with a smaller gap than this are skipped."""
     part: int = 0
     parts: int = 1
 
@@ -76,7 +76,7 @@ class Shards(Protocol):
     """Where the samples of a fit are."""
 
     generation: int
-    """Changes whenever blocks were lost and begun anew: what was summed before is then void."""
+    """Changes whenever dual variables were lost: what was summed before is then void."""
 
     @property
     def local_problem(self) -> Problem | None:
@@ -93,7 +93,7 @@ class Shards(Protocol):
     def tuning(self) -> Tuning: ...
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
-        """Visit every sample that does not rest; θ moves in place."""
+        """Visit every sample that is not skipped; θ moves in place."""
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""

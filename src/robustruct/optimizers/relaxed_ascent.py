@@ -154,15 +154,15 @@ class RelaxedAscent(PairwiseAscent):
         self.real[cut:end] = False
         self.origin = np.zeros(inside.n_weights)
         """Where the penalty draws the weights."""
-        site = LocalShards([inside], replace(tuning, scales=UNSCALED))
-        super().__init__(site)
+        shards = LocalShards([inside], replace(tuning, scales=UNSCALED))
+        super().__init__(shards)
         if not tuning.scales.trivial:
             self.squares = np.ones(inside.n_weights)
             self.squares[self.real] = tuning.scales.squares
         if centre is not None:
             self.centre[self.real] = centre / tuning.scales.of_weights
             self._settle()
-        self.dual = site.shards[0].dual
+        self.dual = shards.shards[0].dual
 
     @property
     def weights(self) -> np.ndarray:

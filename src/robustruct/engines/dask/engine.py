@@ -33,7 +33,7 @@ class DaskEngine:
         A round does not wait for a worker that takes so many times as long as workers usually do;
         its steps count when they arrive.
     give_up : float
-        Seconds after which a worker is taken for dead: if the scheduler has not heard from it, or
+        Seconds after which a worker counts as failed: if the scheduler has not heard from it, or
         if it has been busy for so long with something that it has done before. The first time
         does not count, as code may be compiled then.
 

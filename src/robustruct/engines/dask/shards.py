@@ -10,9 +10,9 @@ seen, with a margin.
 θ is kept on every worker. What travels is the entries that steps have changed, θ in full to a
 worker that is new, and for a certificate θ and the moments.
 
-A worker that dies takes the blocks of its shards with it. The shards are read and built again by
-another worker, with the adversary back at the truth; θ then is put in line by recomputed moments,
-and certificates are never made of parts from before and after (`generation`).
+A worker that fails takes the dual variables of its shards with it. The shards are read and built
+again by another worker, with the adversary back at the truth; θ then is put in line by recomputed
+moments, and certificates are never made of parts from before and after (`generation`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from robustruct.optimizers.tuning import Density, Tuning
 LOG = logging.getLogger(__name__)
 LOG_LIMIT = 64  # updates that are remembered for workers that lag behind
 MARGIN = 3.0  # of the damping; 2 was no better and less steady
-REBUILDS = 20  # of one shard: more deaths than that are the shard's fault
+REBUILDS = 20  # of one shard: more failures than that are the shard's fault
 
 
 class DaskShards:
@@ -139,7 +139,7 @@ class DaskShards:
             load[address].append(number)
 
     def _rebuild(self, numbers: Sequence[int]) -> None:
-        """Build shards whose blocks are lost, on the workers that have the fewest."""
+        """Build shards whose dual variables are lost, on the workers that have the fewest."""
         if not numbers:
             return
         self.rebuilt += len(numbers)
@@ -155,7 +155,7 @@ class DaskShards:
         self.generation += 1
 
     def _move(self, number: int, giver: str, taker: str) -> None:
-        """Hand a shard over with its blocks, from worker to worker."""
+        """Hand a shard over with its dual variables, from worker to worker."""
         given = self.pool.submit(worker.give_away, giver, number)
         taken = self.pool.submit(worker.take_over, taker, number, given)
         answer = self.pool.answers({taker: taken}, self.pool.give_up).get(taker, False)
@@ -282,7 +282,7 @@ class DaskShards:
         self._record(spec)
 
     def _sum(self, method: str) -> list[Any]:
-        """The answers of all workers, about blocks of one generation."""
+        """The answers of all workers, about dual variables of one generation."""
         for address, answer in self._patiently(self.pool.late).items():
             self.pool.late.pop(address)  # a straggler's steps count, unless it takes too long
             if isinstance(answer, Missing):
@@ -364,7 +364,7 @@ class DaskShards:
         return fingerprint_of({n: extent.digests for n, extent in extents.items()})
 
     def state(self) -> dict[str, np.ndarray]:
-        """Nothing: blocks are as large as the data, and do not travel."""
+        """Nothing: dual variables are as large as the data, and do not travel."""
         return {}
 
     def restore(self, state: dict[str, np.ndarray]) -> bool:

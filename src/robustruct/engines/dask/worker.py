@@ -1,7 +1,7 @@
-"""What runs on a Dask worker: its site, kept between tasks.
+"""What runs on a Dask worker, on the shards that it keeps between tasks.
 
 Every task names its fit and the shards it is about. A task that runs where these are not, because
-their worker has died or was restarted, answers `Missing`; it is for the caller to have them built
+their worker has failed or was restarted, answers `Missing`; it is for the caller to have them built
 again. Replicas of θ and of its centre stay on the worker too, and are brought up to date by the
 sparse updates that a task carries.
 """
@@ -107,7 +107,7 @@ class WorkerState:
     def __init__(self) -> None:
         self.corpora: dict[int, Corpus] = {}
         self.empty: set[int] = set()
-        self.site: LocalShards | None = None
+        self.local: LocalShards | None = None
         self.problems: dict[int, Any] = {}
         self.theta = self.centre = np.zeros(0)
         self.version = -1
@@ -119,25 +119,25 @@ class WorkerState:
     def ready(
         self, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update]
     ) -> LocalShards | Missing:
-        """The site of just these shards, with the replicas up to date."""
+        """Just these shards, with the replicas up to date."""
         absent = self.missing(numbers)
         if absent:
             return Missing(absent)
-        site = self._site_of(numbers, tuning)
+        local = self._local_shards(numbers, tuning)
         self._apply(updates)
-        return site
+        return local
 
-    def _site_of(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
-        if self.site is None:
-            self.site = LocalShards({}, tuning)
-        here = self.site.shards
+    def _local_shards(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
+        if self.local is None:
+            self.local = LocalShards({}, tuning)
+        here = self.local.shards
         for number in [n for n in here if n not in numbers]:
             del here[number]
         for number in numbers:
             if number in self.problems and number not in here:
                 here[number] = ShardState(self.problems[number], tuning)
-        self.site.shards = dict(sorted(here.items()))
-        return self.site
+        self.local.shards = dict(sorted(here.items()))
+        return self.local
 
     def _apply(self, updates: Sequence[Update]) -> None:
         """Bring the replicas up to date."""
@@ -152,8 +152,8 @@ class WorkerState:
             elif isinstance(change, SparseVector):
                 self.theta[change.index] += change.value
             else:
-                assert self.site is not None  # `ready` makes it before
-                self.site.follow(self.theta, self.centre, change)
+                assert self.local is not None  # `ready` makes it before
+                self.local.follow(self.theta, self.centre, change)
 
 
 def state_of(fit: str) -> WorkerState:
@@ -204,13 +204,13 @@ def take_round(
     With ``damping`` the steps are as short as if that many processes made the same steps at once.
     """
     here = state_of(fit)
-    site = here.ready(numbers, tuning, updates)
-    if isinstance(site, Missing):
-        return site
-    if not site.shards:
+    local = here.ready(numbers, tuning, updates)
+    if isinstance(local, Missing):
+        return local
+    if not local.shards:
         return Steps(SparseVector.of(np.zeros(0)), 0.0, PassStats(0.0, 0.0))
     theta = here.theta.copy()
-    seen = site.round(theta, here.centre, replace(spec, penalty=spec.penalty / damping))
+    seen = local.round(theta, here.centre, replace(spec, penalty=spec.penalty / damping))
     theta -= here.theta
     theta /= damping
     return Steps(SparseVector.of(theta), float(theta @ theta), seen)
@@ -219,18 +219,18 @@ def take_round(
 def take_sum(
     fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], method: str
 ) -> Any:
-    """A method of the site, at the replica of θ; None if it has no samples."""
+    """A method of the shards, at the replica of θ; None if they have no samples."""
     here = state_of(fit)
-    site = here.ready(numbers, tuning, updates)
-    if isinstance(site, Missing):
-        return site
-    if not site.shards:
+    local = here.ready(numbers, tuning, updates)
+    if isinstance(local, Missing):
+        return local
+    if not local.shards:
         return None
     if method == "moments":
         moments = np.empty_like(here.theta)
-        site.moments(moments)
+        local.moments(moments)
         return moments
-    return getattr(site, method)(here.theta)
+    return getattr(local, method)(here.theta)
 
 
 def give_away(fit: str, number: int) -> tuple[Any, ShardState | None] | None:
@@ -238,23 +238,23 @@ def give_away(fit: str, number: int) -> tuple[Any, ShardState | None] | None:
     here = state_of(fit)
     if here.missing([number]):
         return None
-    holding = None if here.site is None else here.site.shards.pop(number, None)
-    return here.problems.pop(number, None), holding
+    state = None if here.local is None else here.local.shards.pop(number, None)
+    return here.problems.pop(number, None), state
 
 
 def take_over(fit: str, number: int, given: tuple[Any, ShardState | None] | None) -> bool:
     """Hold a shard that another worker gave away; whether it did."""
     if given is None:
         return False
-    here, (problem, holding) = state_of(fit), deepcopy(given)  # read-only as they come
+    here, (problem, state) = state_of(fit), deepcopy(given)  # read-only as they come
     if problem is None:
         here.empty.add(number)
         return True
     here.problems[number] = problem
-    if holding is not None:
-        if here.site is None:
-            here.site = LocalShards({}, holding.tuning)
-        here.site.shards[number] = holding
+    if state is not None:
+        if here.local is None:
+            here.local = LocalShards({}, state.tuning)
+        here.local.shards[number] = state
     return True
 
 

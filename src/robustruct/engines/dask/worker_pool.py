@@ -1,8 +1,8 @@
-"""The workers of a Dask cluster that a fit can use: their shards, tasks and deaths.
+"""The workers of a Dask cluster that a fit can use: their shards, task dispatch and failures.
 
 Dask waits for ever for a task that is bound to a worker which is gone, and believes for minutes in
 one that does not answer. So whoever asks here gets an answer from everybody in the end: what the
-worker said, or `Missing` if it died or was given up.
+worker said, or `Missing` if it failed or was given up.
 
 A worker is given up when the scheduler has not heard from it for ``give_up`` seconds, or when it
 has been busy for so long with something that it has done before. The first time does not count: it
@@ -220,7 +220,7 @@ class WorkerPool:
     def each(
         self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Any]:
-        """A task for each shard, on the worker it is assigned to; on another if that one dies."""
+        """A task for each shard, on the worker it is assigned to; on another if that one fails."""
 
         def submit(number: int) -> Future:
             return self.submit(task, self.place[number], number, *arguments[number])
