@@ -186,7 +186,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
-                lambda value: hasattr(value, "shards") and hasattr(value, "n_workers"),
+                lambda value: hasattr(type(value), "shards") and hasattr(type(value), "map"),
                 "give a DaskEngine, or None to train in this process.",
             )
         ),

@@ -69,10 +69,14 @@ def local_polytope_value(
 ) -> float:
     """max Σ w_i v_i + <ψ, (r, q)> with q's margins equal to r, constraint by constraint.
 
-    On a forest this is the value of the game, else that of its relaxation.
+    On a forest this is the value of the game, else that of its relaxation. The predictor answers
+    with labels that some allowed labelling has on a node.
     """
     unary, pairwise, cost = (np.asarray(values, float) for values in (unary, pairwise, cost))
     (n, k), m = unary.shape, len(edges)
+    possible = np.ones((n, k), bool)
+    if np.isneginf(unary).any() or np.isneginf(pairwise).any():
+        possible = possible_labels(unary, edges, pairwise)
     weight = np.ones(n) if node_weight is None else np.asarray(node_weight, float)
     r = np.arange(n * k).reshape(n, k)
     q = n * k + np.arange(m * k * k).reshape(m, k, k)
@@ -82,7 +86,7 @@ def local_polytope_value(
     target = np.append(np.ones(n), np.zeros(2 * m * k))
     for i in range(n):
         equal[i, r[i]] = 1.0
-        for a in range(k):
+        for a in np.flatnonzero(possible[i]):
             least[i * k + a, v[i]] = 1.0
             least[i * k + a, r[i]] = -cost[a]
     for e, (i, j) in enumerate(edges):

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from robustruct.engines.dask import worker as worker
+from robustruct.engines.dask import worker
 from robustruct.engines.dask.worker import Extent, Missing, Replicas, SparseVector, Steps, Update
 from robustruct.engines.dask.worker_pool import WorkerPool
 from robustruct.errors import EngineError, InvalidInputError

@@ -24,7 +24,7 @@ from distributed import Client, Future, wait
 from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker
 
-from robustruct.engines.dask import worker as worker
+from robustruct.engines.dask import worker
 from robustruct.engines.dask.worker import Missing
 from robustruct.errors import EngineError
 
@@ -50,7 +50,7 @@ def scheduler_lost(client: Client) -> EngineError:
     address = getattr(client.scheduler, "address", "its address")
     return EngineError(
         f"the connection to the Dask scheduler at {address} is lost; is it running? Connect a new "
-        "Client and fit again; with checkpoint=... and resume=True the fit goes on where it was."
+        "Client and fit again; with a Checkpoint and resume=True the fit goes on where it was."
     )
 
 
