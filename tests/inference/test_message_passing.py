@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from robustruct.graphs import Batch
 from robustruct.inference import bayes_decision, best_labelling, k_best, marginals, score_of
 from robustruct.scores import Scores
+from robustruct.testing.oracles import all_labellings, labelling_score
 from robustruct.testing.strategies import forests, graphs
 
 
@@ -170,3 +171,20 @@ def test_a_path_of_100_000_nodes_needs_no_recursion():
     np.testing.assert_array_equal(as_tree.to_user(tree_labels)[shuffled], labels)
     log_z = [marginals(scores).log_partition[0] for scores in (chain, tree)]
     assert log_z[0] == pytest.approx(log_z[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 0), (2, 3)]])
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e18, 1e60])
+def test_marginals_are_distributions_at_any_size_of_scores(edges, size):
+    rng = np.random.default_rng(4)
+    unary = size * rng.integers(-1, 2, size=(4, 3))  # many ties, which huge sums must not lose
+    pairwise = size * rng.integers(-1, 2, size=(len(edges), 3, 3))
+    scores = Scores.from_user(Batch.build([(4, np.array(edges))]), unary, pairwise)
+    y = all_labellings(4, 3)
+    plain = unary / size, edges, pairwise / size
+    value = np.array([labelling_score(*plain, labels) for labels in y])
+    best = y[value == value.max()]
+    r = scores.batch.to_user(marginals(scores).nodes)
+    np.testing.assert_allclose(r.sum(axis=1), 1.0, atol=1e-12)
+    for node, row in enumerate(r):  # how ties share is below the rounding of such sums
+        assert not row[np.setdiff1d(range(3), best[:, node])].any()

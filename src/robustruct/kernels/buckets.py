@@ -286,6 +286,30 @@ def _log_sum_up(lo, hi, graph, unary, tables, start, messages, stride, digit, ta
             out[rest] = top[rest] + np.log(out[rest]) if out[rest] > 0.0 else -np.inf
 
 
+@helper
+def _conditionals(k, size, table, above, top, total):
+    """Scores of a bucket become masses: above[rest] P(label | rest).
+
+    Relative to the largest term: beside scores of 1e17 a logarithm of the sum would be lost.
+    """
+    for rest in range(size):
+        top[rest] = -np.inf
+        total[rest] = 0.0
+    for x in range(k):
+        for rest in range(size):
+            top[rest] = max(top[rest], table[x * size + rest])
+    for x in range(k):
+        for rest in range(size):
+            score = table[x * size + rest]
+            mass = np.exp(score - top[rest]) if score > -np.inf and above[rest] > 0.0 else 0.0
+            table[x * size + rest] = mass
+            total[rest] += mass
+    for x in range(k):
+        for rest in range(size):
+            if total[rest] > 0.0:
+                table[x * size + rest] *= above[rest] / total[rest]
+
+
 @kernel
 def bucket_sum(first, last, node_offsets, graph, unary, tables, share, gibbs):
     """Log-partition and marginals of samples first .. last-1; see `sum_product`."""
@@ -316,17 +340,12 @@ def bucket_sum(first, last, node_offsets, graph, unary, tables, share, gibbs):
                 log_partition[s] += messages[start[i - lo]]
                 down[start[i - lo]] = 1.0
             fill_table(i, lo, graph, unary, tables, start, messages, stride, digit, table)
-            up = messages[start[i - lo] : start[i - lo] + size]
+            # The message of i itself has served; its room takes the totals.
+            total_of = messages[start[i - lo] : start[i - lo] + size]
             above = down[start[i - lo] : start[i - lo] + size]
+            _conditionals(k, size, table, above, top, total_of)
             for x in range(k):
-                row = table[x * size : (x + 1) * size]
-                r[i, x] = 0.0
-                for rest in range(size):
-                    mass = 0.0
-                    if above[rest] > 0.0 and row[rest] > -np.inf:
-                        mass = above[rest] * np.exp(row[rest] - up[rest])
-                    row[rest] = mass
-                    r[i, x] += mass
+                r[i, x] = table[x * size : (x + 1) * size].sum()
             for chord in range(chord_start[i] - 1, chord_start[i + 1]):
                 slot = i if chord < chord_start[i] else n_nodes + chord
                 for x in range(k):

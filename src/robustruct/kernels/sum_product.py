@@ -74,8 +74,7 @@ def _log_sum(inside, table, a):
 @helper
 def edge_marginal(r_above, node, messages, table, exp_table, out):
     """out[b, a] = r_above[a] P(child = b | parent = a), the marginal of one edge."""
-    inside, relative = messages.inside[node], messages.relative[node]
-    total, message = messages.total[node], messages.message[node]
+    inside, relative, total = messages.inside[node], messages.relative[node], messages.total[node]
     k = r_above.shape[0]
     share = np.empty(k)
     exact = False
@@ -94,8 +93,24 @@ def edge_marginal(r_above, node, messages, table, exp_table, out):
     if exact:
         for a in range(k):
             if total[a] < 0.0 and r_above[a] > 0.0:
-                for b in range(k):
-                    out[b, a] = r_above[a] * np.exp(inside[b] + table[b, a] - message[a])
+                _conditional(inside, table, a, r_above[a], out)
+
+
+@helper
+def _conditional(inside, table, a, mass, out):
+    """out[:, a] = mass P(child | parent = a), in log space.
+
+    Relative to the largest term: beside scores of 1e17 a logarithm of the sum would be lost.
+    """
+    top = -np.inf
+    for b in range(len(inside)):
+        top = max(top, inside[b] + table[b, a])
+    total = 0.0
+    for b in range(len(inside)):
+        out[b, a] = np.exp(inside[b] + table[b, a] - top)
+        total += out[b, a]
+    for b in range(len(inside)):
+        out[b, a] *= mass / total
 
 
 @helper
