@@ -10,7 +10,6 @@ from robustruct.kernels.edge_pairs import (
     pair_sums,
     repair_pairs,
     sparse_pairs,
-    truth_pairs,
 )
 from robustruct.kernels.structs import Marginals
 
@@ -38,7 +37,10 @@ class Blocks:
         """All mass on one labelling."""
         blocks = cls(batch, n_labels)
         blocks.r[np.arange(batch.n_nodes), labels] = 1.0
-        truth_pairs(batch.parent, labels, n_labels, blocks.arrays)
+        edges = np.flatnonzero(batch.parent >= 0)
+        blocks.pair[edges, 0] = labels[edges] * n_labels + labels[batch.parent[edges]]
+        blocks.mass[edges, 0] = 1.0
+        blocks.count[edges] = 1
         return blocks
 
     @classmethod

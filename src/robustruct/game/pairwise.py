@@ -164,7 +164,7 @@ def _as_training(scores: Scores) -> tuple[Design, Weights, WeightChanges]:
     design = Design(
         Features(_each_its_own(n), _each_its_own(n_tables)),
         TableRows(scores.table_of, np.arange(n_tables, dtype=np.intp), np.zeros(n_tables, np.intp)),
-        Rules(np.arange(n, dtype=np.intp), masks, np.zeros((2, k, k))),
+        Rules(np.arange(n, dtype=np.intp), masks, np.zeros(k * k)),
     )
     weights = Weights(scores.unary.copy(), scores.tables.reshape(n_tables, k * k).copy())
     changes = WeightChanges(

@@ -11,18 +11,6 @@ DUST = 1e-12  # smaller masses are removed from the support
 
 
 @kernel
-def truth_pairs(parent, labels, n_labels, marginals):
-    """Edge marginals that put all mass on ``labels``."""
-    pair, mass, count = marginals.pair, marginals.mass, marginals.count
-    for i in range(len(parent)):
-        count[i] = 0
-        if parent[i] >= 0:
-            pair[i, 0] = labels[i] * n_labels + labels[parent[i]]
-            mass[i, 0] = 1.0
-            count[i] = 1
-
-
-@kernel
 def repair_pairs(first, last, offsets, parent, marginals):
     """Make r and the pairs of samples first .. last-1 exactly consistent.
 

@@ -108,39 +108,24 @@ def gather_scores(sample, design, weights, place_of, scores):
         if place_of[t] < 0:
             place_of[t] = used
             scores.distinct[used] = t
-            transposed = design.tables.transposed[t]
-            _gather_table(
-                design.tables.row[t],
-                design.features.edges,
+            row, edges, table = design.tables.row[t], design.features.edges, scores.tables[used]
+            row_product(
+                edges.indptr[row],
+                edges.indptr[row + 1],
+                edges.indices,
+                edges.data,
                 weights.edge,
-                transposed,
-                rules.pair_mask[transposed],
-                scores.tables[used],
+                rules.pair_mask,
+                table.reshape(table.size),
             )
+            if design.tables.transposed[t] == 1:
+                for b in range(len(table)):
+                    for a in range(b):
+                        table[b, a], table[a, b] = table[a, b], table[b, a]
             used += 1
         scores.place[j] = place_of[t]
     for u in range(used):
         place_of[scores.distinct[u]] = -1
-
-
-@helper
-def _gather_table(row, edges, theta, transposed, mask, table):
-    k = len(mask)
-    flat = table.reshape(k * k)
-    for code in range(k * k):
-        flat[code] = 0.0
-    for at in range(edges.indptr[row], edges.indptr[row + 1]):
-        f = edges.data[at]
-        feature = edges.indices[at]
-        for code in range(k * k):
-            flat[code] += f * theta[feature, code]
-    if transposed == 1:
-        for b in range(k):
-            for a in range(b):
-                table[b, a], table[a, b] = table[a, b], table[b, a]
-    for b in range(k):
-        for a in range(k):
-            table[b, a] += mask[b, a]
 
 
 @helper

@@ -5,23 +5,6 @@ import numpy as np
 from robustruct.kernels._jit import helper, kernel
 
 
-@kernel
-def product_starts(structure, table_of, n_tables, node_start, table_start):
-    """Where the products of each sample's nodes and distinct tables begin; (S+1,), out."""
-    offsets, parent = structure.offsets, structure.parent
-    seen = np.full(n_tables, -1, np.intp)
-    node_start[0] = 0
-    table_start[0] = 0
-    for s in range(len(offsets) - 1):
-        distinct = 0
-        for i in range(offsets[s], offsets[s + 1]):
-            if parent[i] >= 0 and seen[table_of[i]] != s:
-                seen[table_of[i]] = s
-                distinct += 1
-        node_start[s + 1] = node_start[s] + (offsets[s + 1] - offsets[s]) ** 2
-        table_start[s + 1] = table_start[s] + distinct**2
-
-
 @helper
 def _square(rows, features, spread_out, out):
     """out[i * n + j] = <rows[i], rows[j]> for n rows.

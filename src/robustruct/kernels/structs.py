@@ -93,7 +93,7 @@ class Rules(NamedTuple):
     unary_mask: np.ndarray
     """(kinds, k)."""
     pair_mask: np.ndarray
-    """(2, k, k) [child, parent], by `TableRows.transposed`."""
+    """(k * k,) [first * k + second label]."""
 
 
 class Design(NamedTuple):

@@ -20,7 +20,7 @@ from robustruct.game.blocks import Blocks
 from robustruct.kernels.atoms import visit_cyclic_samples
 from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
-from robustruct.kernels.row_products import all_products, product_starts
+from robustruct.kernels.row_products import all_products
 from robustruct.kernels.structs import (
     Design,
     Features,
@@ -82,7 +82,7 @@ class DualVariables:
         return Design(
             Features(Rows(x.indptr, x.indices, x.data), Rows(f.indptr, f.indices, f.data)),
             TableRows(design.table_of, design.table_row, design.table_turned.astype(np.intp)),
-            Rules(*self.problem.label_masks, rules.pair_masks()),
+            Rules(*self.problem.label_masks, rules.pairs.flatten()),
         )
 
     @property
@@ -98,7 +98,12 @@ class DualVariables:
         """
         design, batch = self.problem.design, self.problem.design.batch
         node_start, table_start = (np.zeros(batch.n_samples + 1, np.intp) for _ in range(2))
-        product_starts(batch.structure, design.table_of, design.n_tables, node_start, table_start)
+        sizes, slots = np.diff(batch.node_offsets), np.flatnonzero(batch.parent >= 0)
+        sample_of = np.repeat(np.arange(batch.n_samples), sizes)[slots]
+        pairs = np.unique(sample_of * design.n_tables + design.table_of[slots])
+        distinct = np.bincount(pairs // design.n_tables, minlength=batch.n_samples)
+        np.cumsum(sizes**2, out=node_start[1:])
+        np.cumsum(distinct**2, out=table_start[1:])
         if node_start[-1] + table_start[-1] > PRODUCTS_LIMIT:
             return self._no_products
         nodes, tables = np.empty(node_start[-1]), np.empty(table_start[-1])

@@ -86,7 +86,7 @@ def local_polytope_value(
     target = np.append(np.ones(n), np.zeros(2 * m * k))
     for i in range(n):
         equal[i, r[i]] = 1.0
-        for a in np.flatnonzero(possible[i]):
+        for a in np.flatnonzero(possible[i]).tolist():
             least[i * k + a, v[i]] = 1.0
             least[i * k + a, r[i]] = -cost[a]
     for e, (i, j) in enumerate(edges):
