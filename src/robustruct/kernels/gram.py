@@ -22,7 +22,7 @@ def gram_sizes(offsets, parent, table_of, n_tables, node_start, table_start):
 
 
 @helper
-def _gram(rows, n, indptr, indices, data, spread_out, out):
+def row_products(rows, n, indptr, indices, data, spread_out, out):
     """out[i * n + j] = <row i, row j>; spread_out is scratch of a row's width, zero outside."""
     for i in range(n):
         for at in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -54,13 +54,15 @@ def gram_matrices(
         lo, hi = offsets[s], offsets[s + 1]
         for i in range(lo, hi):
             rows[i - lo] = i
-        _gram(rows, hi - lo, x_indptr, x_indices, x_data, node_scratch, node_gram[node_start[s] :])
+        row_products(
+            rows, hi - lo, x_indptr, x_indices, x_data, node_scratch, node_gram[node_start[s] :]
+        )
         distinct = np.intp(0)  # a plain 0 has a type of its own, and code for it
         for i in range(lo, hi):
             if parent[i] >= 0 and seen[table_of[i]] != s:
                 seen[table_of[i]] = s
                 rows[distinct] = table_row[table_of[i]]
                 distinct += 1
-        _gram(
+        row_products(
             rows, distinct, f_indptr, f_indices, f_data, edge_scratch, table_gram[table_start[s] :]
         )

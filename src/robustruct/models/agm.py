@@ -26,11 +26,21 @@ def train_pairwise(
     last: DualBlocks | None = model.__dict__.pop("_last_blocks", None)
     if isinstance(ascent.sites, Site):
         blocks = ascent.sites.first.blocks
+        assert isinstance(blocks, DualBlocks)
         if start is not None and last is not None and _same_games(blocks.problem, last.problem):
             _resume(ascent, blocks, last)
         if model.warm_start:
             model._last_blocks = blocks
     fit_pairwise(ascent, progress, model.max_iter, seed)
+
+
+def train_natural(
+    model: StructuredModel, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
+) -> None:
+    """Dual ascent in natural parameters, for temperatures above 0; CRFs too."""
+    from robustruct.training.natural import natural_ascent
+
+    fit_pairwise(natural_ascent(sites, start), progress, model.max_iter, seed)
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:
@@ -67,15 +77,23 @@ class AGM(StructuredModel):
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
-    optimizer : "auto", "pairwise" or "subgradient"
-        "pairwise" (what "auto" picks) ascends the dual sample by sample with a certificate;
-        "subgradient" is the stochastic method of the paper, with exact games.
+    optimizer : "auto", "pairwise", "natural" or "subgradient"
+        "pairwise" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
+        certificate, and so does "natural" (what it picks above) in the adversary's natural
+        parameters; "subgradient" is the stochastic method of the paper, with exact games.
     tol : float
         Relative duality gap at which training stops.
     max_iter : int
         Most passes over the data.
-    decision : "map" or "predictor"
-        Predict the best-scoring labelling, or the likeliest label of the predictor's strategy.
+    decision : "map", "predictor" or "bayes"
+        Predict the best-scoring labelling, or the likeliest label of the predictor's strategy, or
+        (temperatures above 0) the label of least expected cost under the Gibbs distribution of the
+        scores.
+    temperature : float, default=0
+        Weight of the log loss beside the cost: the predictor is judged by its cost plus
+        ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
+        paper's model, inf a CRF with the cost in the decision only; in between the objective is
+        smooth, the adversary is unique, and its strategy estimates P(y | x).
     class_weight : dict or "balanced", optional
         Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
         label's frequency.
@@ -132,6 +150,9 @@ class AGM(StructuredModel):
         Its last row: the weight of [label, next label] on every edge.
     cost_ : ndarray of shape (k, k)
         Costs [predicted, true] in the order of ``classes_``, class weights included.
+    temperature_ : float
+        ``temperature`` in the units of the cost, T: times the mean weight of a node and the mean
+        cost of a mistake. 1 at infinity, where there is no cost in training.
     type_labels_ : dict
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
@@ -162,11 +183,14 @@ class AGM(StructuredModel):
     [array(['D', 'N'], dtype='<U1')]
     """
 
-    _optimizers = ("auto", "pairwise", "subgradient")
+    _optimizers = ("auto", "pairwise", "natural", "subgradient")
 
     def _minimise(
         self, sites: Sites, progress: Progress, start: np.ndarray | None, seed: int
     ) -> None:
+        if self._chosen_optimizer(sites) == "natural":
+            train_natural(self, sites, progress, start, seed)
+            return
         if self.optimizer != "subgradient":
             train_pairwise(self, sites, progress, start, seed)
             return

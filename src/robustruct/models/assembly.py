@@ -19,7 +19,7 @@ from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sor
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.losses import as_labels, as_loss, class_weighted, encode_labels, sorted_labels
 from robustruct.models import data
-from robustruct.training.problem import Problem
+from robustruct.training.problem import Problem, unit_of_temperature
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -90,6 +90,7 @@ class LabelSummary:
     node_weight: float
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
+    n_nodes: int
 
     @classmethod
     def of(
@@ -108,6 +109,7 @@ class LabelSummary:
             float(truth.sample_weight.sum()),
             float(truth.node_weight.sum()),
             truth.as_written,
+            len(truth.codes),
         )
 
     def merged(self, other: LabelSummary) -> LabelSummary:
@@ -130,6 +132,7 @@ class LabelSummary:
             self.sample_weight + other.sample_weight,
             self.node_weight + other.node_weight,
             self.as_written and other.as_written,
+            self.n_nodes + other.n_nodes,
         )
 
     def with_numbers(self) -> LabelSummary:
@@ -154,6 +157,7 @@ class LabelSummary:
             self.sample_weight,
             self.node_weight,
             as_written=False,
+            n_nodes=self.n_nodes,
         )
 
 
@@ -212,12 +216,15 @@ class Plan:
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
     n_jobs: int | None
+    temperature: float = 0.0
+    """T of the training problem."""
 
     def learnt(self) -> dict[str, Any]:
         """The attributes that a model has before it is trained."""
-        found = {
+        found: dict[str, Any] = {
             "classes_": self.classes,
             "cost_": self.cost,
+            "temperature_": self.temperature,
             "_space": self.space,
             "_rules": self.rules,
         }
@@ -256,6 +263,7 @@ class Plan:
             truth_is_predictor=self.truth_is_predictor,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
+            temperature=self.temperature,
         )
 
 
@@ -271,6 +279,13 @@ def planned(model: StructuredModel, space: FeatureSpace, labels: LabelSummary) -
     cost = class_weighted(as_loss(model.loss).matrix(classes), classes, factors)
     cost = rules.separated(cost)
     problem_cost, truth_is_predictor = model._problem_cost(cost)
+    temperature = model._problem_temperature()
+    if temperature == np.inf:
+        problem_cost, temperature = np.zeros_like(cost), 1.0
+    elif temperature > 0:
+        # No constant in the cost may move the objective, against which gaps are measured.
+        problem_cost = problem_cost - problem_cost.min()
+        temperature *= unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
     return Plan(
         space=space,
         classes=classes,
@@ -283,4 +298,5 @@ def planned(model: StructuredModel, space: FeatureSpace, labels: LabelSummary) -
         weight=total,
         inference=model.inference,
         n_jobs=model.n_jobs,
+        temperature=temperature,
     )

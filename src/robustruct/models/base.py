@@ -33,10 +33,10 @@ FROM_ROWS = ("n_features_in_", "feature_names_in_")
 class StructuredModel(Prediction, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
-    _decisions: tuple[str, ...] = ("map", "predictor")
+    _decisions: tuple[str, ...] = ("map", "bayes", "predictor")
     _last_blocks: Any
     _bias = True  # a constant feature on every node; CRFsuite's models have none
-    _optimizers: tuple[str, ...] = ("auto", "pairwise")
+    _optimizers: tuple[str, ...] = ("auto", "pairwise", "natural")
     _inferences: tuple[str, ...] = ("auto", "exact", "relaxed")
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -49,6 +49,7 @@ class StructuredModel(Prediction, Inspection):
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: str = "map",
+        temperature: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
@@ -71,6 +72,7 @@ class StructuredModel(Prediction, Inspection):
         self.tol = tol
         self.max_iter = max_iter
         self.decision = decision
+        self.temperature = temperature
         self.class_weight = class_weight
         self.forbidden = forbidden
         self.constraints = constraints
@@ -94,6 +96,19 @@ class StructuredModel(Prediction, Inspection):
     ) -> None:
         """Minimise the objective from ``start``, reporting certificates to ``progress``."""
         raise TypeError(f"{type(self).__name__} cannot be trained; use AGM, CRF or SSVM.")
+
+    def _chosen_optimizer(self, sites: Sites) -> str:
+        """The optimizer that "auto" stands for."""
+        if self.optimizer != "auto":
+            return self.optimizer
+        return "natural" if self.temperature > 0 else "pairwise"
+
+    def _problem_temperature(self) -> float:
+        """The temperature of the training problem, in the unit of `unit_of_temperature`; inf for
+
+        a problem without a cost and with T = 1.
+        """
+        return float(self.temperature)
 
     def _problem_cost(self, cost: np.ndarray) -> tuple[np.ndarray, bool]:
         """The cost matrix of the training problem, and whether the truth is its predictor."""
@@ -208,7 +223,8 @@ class StructuredModel(Prediction, Inspection):
         truth = Truth.of(y, np.diff(batch.node_offsets), *weights, flat=data.is_flat(X))
         labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
         plan = planned(self, space, labels)
-        problem = plan.problem(design, truth, self._relaxes(batch, len(plan.classes)))
+        relaxed = plan.temperature == 0 and self._relaxes(batch, len(plan.classes))
+        problem = plan.problem(design, truth, relaxed)
         learnt = {**plan.learnt(), "inference_": "relaxed" if problem.relaxed else "exact"}
         return learnt, problem
 

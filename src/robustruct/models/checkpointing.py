@@ -91,13 +91,15 @@ def _identity(
     is_fixed = isinstance(model.random_state, Integral)
     found = {
         "the model": type(model).__name__,
-        "optimizer": model._optimizers[1] if model.optimizer == "auto" else model.optimizer,
+        "optimizer": model._chosen_optimizer(sites),
         "random_state": int(model.random_state) if is_fixed else None,
         "alpha": outline.alpha,
         "the number of samples": outline.n_samples,
         "the number of weights": outline.n_weights,
         **sites.fingerprint(),
     }
+    if model.temperature > 0:
+        found["temperature"] = str(model.temperature)
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()
     if stopper is not None:

@@ -12,7 +12,7 @@ from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import ShardedData
 from robustruct.models.assembly import Plan, Summary, summarise
 from robustruct.training.site import Holding, Site, Sites
-from robustruct.training.tuning import DENSE, Density
+from robustruct.training.tuning import DENSE, SMOOTH, Density
 
 T = TypeVar("T")
 Result = TypeVar("Result")
@@ -63,7 +63,10 @@ class ShardedSite(Site):
         found = {n: problem for n, problem in problems.items() if problem is not None}
         if not found:
             raise InvalidInputError("no shard has a sample with a weight; nothing can be learnt.")
+        first = next(iter(found.values()))
         self.tuning = Density.of_all(map(Density.of, found.values())).tuning()
+        if first.temperature > 0.0:
+            self.tuning = SMOOTH
         self.shards = {n: Holding(problem, self.tuning) for n, problem in found.items()}
 
 

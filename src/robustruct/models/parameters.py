@@ -37,6 +37,7 @@ def check_parameters(model: StructuredModel) -> None:
     _check_choice(name, "decision", model.decision, model._decisions)
     _check_choice(name, "optimizer", model.optimizer, model._optimizers)
     _check_choice(name, "inference", model.inference, model._inferences)
+    _check_temperature(model)
     if model.checkpoint is not None and not isinstance(model.checkpoint, str | os.PathLike):
         raise InvalidInputError(
             f"{name}: checkpoint={model.checkpoint!r}; give the path of a folder, or None."
@@ -54,6 +55,53 @@ def check_parameters(model: StructuredModel) -> None:
         raise InvalidInputError(
             f"{name}: n_jobs={model.n_jobs!r}; give a number of threads, -1 for all cores, or None "
             "for one."
+        )
+
+
+def _check_temperature(model: StructuredModel) -> None:
+    """Refuse temperatures that mean nothing, and what does not go with them."""
+    name, value = type(model).__name__, model.temperature
+    if "temperature" not in model._get_param_names():
+        return
+    try:
+        valid = not isinstance(value, bool) and bool(value >= 0)
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise InvalidInputError(
+            f"{name}: temperature={value!r}; temperature weighs the log loss against the cost and "
+            "must be a number >= 0 (0: the cost alone) or inf (the log loss alone)."
+        )
+    if value == 0:
+        if model.optimizer == "natural":
+            raise InvalidInputError(
+                f"{name}: optimizer='natural' needs a temperature > 0; use optimizer='auto'."
+            )
+        if model.decision == "bayes":
+            raise InvalidInputError(
+                f"{name}: decision='bayes' needs probabilities, hence a temperature > 0; use "
+                "decision='map' or 'predictor', or a CRF."
+            )
+        return
+    if model.optimizer not in ("auto", "natural"):
+        raise InvalidInputError(
+            f"{name}: optimizer={model.optimizer!r} is for temperature=0; use optimizer='auto' "
+            f"with temperature={value!r}."
+        )
+    if model.inference == "relaxed":
+        raise InvalidInputError(
+            f"{name}: inference='relaxed' is for temperature=0, as a relaxed adversary has no "
+            "entropy; use inference='exact'."
+        )
+    if model.engine is not None:
+        raise InvalidInputError(
+            f"{name}: an engine trains with temperature=0 only so far; leave out engine or "
+            "temperature."
+        )
+    if value == np.inf and model.decision == "map":
+        raise InvalidInputError(
+            f"{name}: at temperature=inf the cost plays a part in the decision alone, and "
+            "decision='map' ignores it; use decision='bayes'."
         )
 
 

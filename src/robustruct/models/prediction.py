@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.constraints import Constraints
-from robustruct.errors import InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
-from robustruct.inference import best_labelling, k_best, score_of
+from robustruct.inference import best_labelling, k_best, marginals, score_of
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models import data
 from robustruct.models.estimator import Estimator, check_is_fitted
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from robustruct.game.solver import GameSolver
 
 GAME_TOL = 1e-6
+SMOOTH_TOL = 1e-4  # of p's part of the gap: both strategies change smoothly
 RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 
 
@@ -30,11 +31,13 @@ class Prediction(Estimator):
 
     loss: LossLike
     decision: str
+    temperature: float
     inference: str
     n_jobs: int | None
     classes_: np.ndarray
     coef_: np.ndarray
     cost_: np.ndarray
+    temperature_: float
     _space: FeatureSpace
     _rules: Constraints
 
@@ -82,7 +85,7 @@ class Prediction(Estimator):
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self.decision == "map":
             return self._best(found)
-        gain = self._gains(self._probabilities(found, weight))
+        gain = self._gains(found, weight)
         if self._rules.empty:
             return np.argmax(gain, axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
@@ -96,9 +99,18 @@ class Prediction(Estimator):
         )
         return self._best(kept)
 
-    def _gains(self, probabilities: np.ndarray) -> np.ndarray:
-        """(N, k) what each label is worth to a decision by probabilities."""
-        return probabilities
+    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
+        """(N, k) what each label is worth to the decisions "bayes" and "predictor"."""
+        if self.decision == "bayes" or self.temperature == np.inf:
+            # Against the Gibbs distribution without a cost, the predictor's best answer is Bayes's.
+            return -(self._gibbs(found) @ self.cost_.T)
+        return np.concatenate([play.p for _, play in self._games(found, weight)])
+
+    def _gibbs(self, found: Scores) -> np.ndarray:
+        """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
+        T = getattr(self, "temperature_", 1.0)  # CRFs of older files
+        scaled = Scores(found.batch, found.unary / T, found.tables / T, found.table_of)
+        return marginals(scaled, n_jobs=self.n_jobs).nodes
 
     def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
@@ -112,15 +124,29 @@ class Prediction(Estimator):
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, self.cost_, weight[nodes])
+            if 0 < self.temperature < np.inf:
+                from robustruct.game.smooth import play_smooth
+
+                play, _, _ = play_smooth(game, self.temperature_, SMOOTH_TOL, self.n_jobs)
+                solved.append((game, play))
+                continue
             relaxed = self._relaxes(part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
 
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        return np.concatenate([play.p for _, play in self._games(found, weight)])
+        if self.temperature == np.inf:
+            return self._gibbs(found)
+        games = self._games(found, weight)
+        smooth = self.temperature > 0
+        return np.concatenate([play.r if smooth else play.p for _, play in games])
 
     def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
+        if self.temperature > 0:
+            expected = self._probabilities(found, weight) @ self.cost_.T
+            decided = expected[np.arange(len(expected)), self._decide(found, weight)]
+            return np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         parts = []
         for game, play in self._games(found, weight):
             expected = np.einsum("i,ia,ab,ib->i", game.weight, play.p, game.cost, play.r)
@@ -152,7 +178,9 @@ class Prediction(Estimator):
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
-        It is the strategy of the predictor in the game (for a CRF, the marginals).
+        An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
+        temperatures above 0 the adversary's marginals in the game. At temperature 0, where the
+        adversary is not unique, it is the strategy of the predictor, as in the paper.
 
         Parameters
         ----------
@@ -184,18 +212,26 @@ class Prediction(Estimator):
         solver, tol
             As for `robustruct.solve_game`.
         """
-        from robustruct.game.solve import solutions, solve_batch
+        from robustruct.game.solve import smooth_solutions, solutions, solve_batch
 
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
         game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
+        if self.temperature == np.inf:
+            raise IncompatibleError(
+                "at temperature=inf there is no game behind a prediction; predict_proba gives the "
+                "marginals."
+            )
+        if self.temperature > 0:
+            return smooth_solutions(game, self.temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
     def predict_risk(self, X: Any, node_weight: Any = None) -> np.ndarray:
         """(n_samples,) expected cost of each sample, predictor and adversary playing their best.
 
-        For a CRF, the expected cost of its Bayes decision under its own marginals.
+        At temperatures above 0, the expected cost of ``predict`` under the adversary's marginals;
+        for a CRF, the expected cost of its Bayes decision under its own.
 
         Parameters
         ----------

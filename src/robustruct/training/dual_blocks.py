@@ -94,6 +94,9 @@ class DualBlocks:
 
     # ------------------------------------------------------------------------------------- visits
 
+    def cool(self, number: int) -> None:
+        """Nothing: the temperature is 0 in every pass."""
+
     def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float) -> None:
         """Improve the blocks of the samples in ``order``, and θ with them.
 
@@ -210,7 +213,15 @@ class DualBlocks:
         slots = np.flatnonzero(batch.parent >= 0)
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
-        adjoint(design, _Excess(truth, q.r, share), sums, problem.n_jobs, out)
+        adjoint(design, Excess(truth, q.r, share), sums, problem.n_jobs, out)
+
+    def gain(self) -> float:
+        """The part of the dual that is not the penalty."""
+        return self.problem.gain(self.q.r)
+
+    def regret(self, theta: np.ndarray) -> float:
+        """The part of the primal that is not the penalty, at p0."""
+        return self.problem.regret(theta, self.p0)
 
     # ------------------------------------------------------------------------------- keeping them
 
@@ -226,7 +237,7 @@ class DualBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class _Excess:
+class Excess:
     """share_i (e_{y_i} − r_i), some rows at a time."""
 
     labels: np.ndarray

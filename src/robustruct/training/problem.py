@@ -77,6 +77,18 @@ def fingerprint_of(digests: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
     return found
 
 
+def unit_of_temperature(cost: np.ndarray, mean_weight: float) -> float:
+    """c0 = mean node weight times mean cost of a mistake (off the diagonal, above the least cost).
+
+    With c0 temperatures are free of units; adding a constant to the cost does not change it.
+    """
+    k = len(cost)
+    if k == 1:
+        return mean_weight
+    mistakes = cost[~np.eye(k, dtype=bool)] - cost.min()
+    return mean_weight * float(mistakes.mean())
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""
@@ -97,6 +109,8 @@ class Problem:
     n_jobs: int | None = 1
     relaxed: bool = False
     """True replaces every game by its relaxation to the local polytope."""
+    temperature: float = 0.0
+    """T, in the units of the cost; above 0 the objective is smooth (training/smooth.py)."""
 
     @property
     def n_labels(self) -> int:
@@ -163,10 +177,26 @@ class Problem:
     @cached_property
     def untrained(self) -> float:
         """What knowing nothing costs: primal at θ = 0, the predictor uniform (or at the truth)."""
+        if self.temperature > 0.0:
+            return self._untrained_smooth()
         worst = self.cost.max(axis=1)[self.labels]
         if not self.truth_is_predictor:
             worst = np.full(len(self.labels), self.cost.mean(axis=0).max())
         return float((self.node_share * self.node_weight) @ worst)
+
+    @cached_property
+    def cost_scale(self) -> float:
+        """c0 = mean node weight times mean cost of a mistake: the unit of temperatures."""
+        return unit_of_temperature(self.cost, float(self.node_weight.mean()))
+
+    def _untrained_smooth(self) -> float:
+        """The same for T > 0, whatever the rules forbid."""
+        tilt = self.cost if self.truth_is_predictor else self.cost.mean(axis=0)[None]
+        at = self.labels if self.truth_is_predictor else np.zeros_like(self.labels)
+        T, total = self.temperature, np.full(len(self.labels), -np.inf)
+        for b in range(self.n_labels):
+            total = np.logaddexp(total, self.node_weight * tilt[at, b] / T)
+        return T * float(self.node_share @ total)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
         """Upper bound on the optimum from any weights and any predictor (N, k)."""

@@ -24,7 +24,7 @@ from robustruct.features.matrix import SparseRows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
 from robustruct.kernels.relaxation import fit_edges
-from robustruct.training.dual_blocks import sparse_rows
+from robustruct.training.dual_blocks import DualBlocks, sparse_rows
 from robustruct.training.pairwise import PULL, PairwiseAscent
 from robustruct.training.problem import Problem
 from robustruct.training.site import Site
@@ -138,7 +138,9 @@ class RelaxedAscent(PairwiseAscent):
         """Where the penalty draws the weights."""
         site = Site([inside], tuning_for(problem))
         super().__init__(site, centre=None if centre is None else self._padded(centre))
-        self.blocks = site.shards[0].blocks
+        blocks = site.shards[0].blocks
+        assert isinstance(blocks, DualBlocks)
+        self.blocks = blocks
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         out = np.zeros(len(self.real))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from robustruct.training.fit import inside
 from robustruct.training.likelihood import Likelihood
 from robustruct.training.problem import Outline, Problem, fingerprint_of
 from robustruct.training.tuning import Tuning, tuning_for
+
+if TYPE_CHECKING:
+    from robustruct.training.natural_blocks import NaturalBlocks
 
 TURNS = 4  # in a pass, where a site has several shards
 
@@ -107,7 +110,11 @@ class Holding:
         self.problem, self.tuning = problem, tuning
 
     @cached_property
-    def blocks(self) -> DualBlocks:
+    def blocks(self) -> DualBlocks | NaturalBlocks:
+        if self.problem.temperature > 0.0:
+            from robustruct.training.natural_blocks import NaturalBlocks
+
+            return NaturalBlocks(self.problem, self.tuning)
         return DualBlocks(self.problem, self.tuning)
 
     @cached_property
@@ -121,6 +128,7 @@ class Holding:
         order = rng.permutation(len(blocks.gap))[orders.part :: orders.parts]
         if orders.rest_below > -np.inf:
             order = order[blocks.gap[order] >= orders.rest_below]
+        blocks.cool(orders.number)
         blocks.visit(order, theta, orders.penalty)
 
 
@@ -188,7 +196,7 @@ class Site:
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q)."""
         blocks = [shard.blocks for shard in self.shards.values()]
-        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in blocks)
+        return self._regret(theta), sum(b.gain() for b in blocks)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """The same with the adversary at the truth."""
@@ -196,8 +204,7 @@ class Site:
         return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
 
     def _regret(self, theta: np.ndarray) -> float:
-        shards = self.shards.values()
-        return sum(shard.problem.regret(theta, shard.blocks.p0) for shard in shards)
+        return sum(shard.blocks.regret(theta) for shard in self.shards.values())
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient)."""

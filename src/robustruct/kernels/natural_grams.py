@@ -1,0 +1,52 @@
+"""Products of the feature rows of each sample: how its marginals bend the dual through θ."""
+
+import numpy as np
+
+from robustruct.kernels._jit import helper, kernel
+from robustruct.kernels.gram import row_products
+
+
+@helper
+def _number_columns(begin, end, indices, scratch, local):
+    """Number the columns of entries begin .. end-1 as they come; return how many there are."""
+    used = 0
+    for j in range(begin, end):
+        if scratch[indices[j]] == 0.0:
+            used += 1
+            scratch[indices[j]] = used
+        local[j] = scratch[indices[j]] - 1.0
+    for j in range(begin, end):
+        scratch[indices[j]] = 0.0
+    return used
+
+
+@kernel
+def natural_grams(samples, features, widths, grams):
+    """Fill ``grams``; widths: the numbers of columns of x and of f."""
+    longest = 0
+    for s in range(len(samples.offsets) - 1):
+        longest = max(longest, samples.offsets[s + 1] - samples.offsets[s])
+        longest = max(longest, samples.table_start[s + 1] - samples.table_start[s])
+    rows = np.empty(longest, np.intp)
+    x_scratch, f_scratch = np.zeros(widths[0]), np.zeros(widths[1])
+    for s in range(len(samples.offsets) - 1):
+        lo, n = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s]
+        if grams.node_start[s] == grams.node_start[s + 1]:
+            begin, end = features.x_indptr[lo], features.x_indptr[lo + n]
+            grams.n_columns[s] = _number_columns(
+                begin, end, features.x_indices, x_scratch, grams.local
+            )
+        else:
+            for i in range(n):
+                rows[i] = lo + i
+            row_products(
+                rows, n, features.x_indptr, features.x_indices, features.x_data, x_scratch,
+                grams.nodes[grams.node_start[s] :],
+            )  # fmt: skip
+        lo, m = samples.table_start[s], samples.table_start[s + 1] - samples.table_start[s]
+        for t in range(m):
+            rows[t] = features.row[lo + t]
+        row_products(
+            rows, m, features.f_indptr, features.f_indices, features.f_data, f_scratch,
+            grams.tables[grams.table_start[s] :],
+        )  # fmt: skip
