@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from robustruct import AGM, CRF, SSVM, Graph, load
+from robustruct.distributed import ShardedData
 from robustruct.errors import InvalidInputError
 from robustruct.inference import marginals
 
@@ -146,3 +147,13 @@ def test_what_does_not_go_together(options, said) -> None:
     X, y = samples(n=3)
     with pytest.raises(InvalidInputError, match=said):
         AGM(**options).fit(X, y)
+
+
+def test_shards_in_this_process_reach_the_same_optimum() -> None:
+    X, y = samples(6)
+    whole = AGM(COST, alpha=0.1, temperature=0.5, tol=1e-3, random_state=0).fit(X, y)
+    shards = ShardedData.from_samples(X, y, 3)
+    parts = AGM(COST, alpha=0.1, temperature=0.5, tol=1e-3, random_state=0).fit(shards)
+    assert parts.temperature_ == pytest.approx(whole.temperature_)
+    assert parts.objective_ == pytest.approx(whole.objective_, rel=2e-3)
+    assert parts.duality_gap_ <= 1e-3

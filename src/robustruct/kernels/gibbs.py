@@ -111,6 +111,33 @@ def dot(a, b):
 
 
 @quick_helper
+def add_up_edges(n, m, local, inside, share, sums):
+    """sums[t] = Σ over the edges of table t of (first node's factor) x (second node's factor)."""
+    k, width = sums.shape[1], sums.shape[2]
+    plain = m == 1
+    for i in range(n):
+        plain = plain and local.turned[i] == 0
+    if plain:  # all edges of a row of sums at once, in registers
+        for x in range(k):
+            times_rows(inside[:n, x], share, n, sums[0, x])
+        return
+    for t in range(m):
+        for x in range(k):
+            for y in range(width):
+                sums[t, x, y] = sums.dtype.type(0)
+    for i in range(n):
+        if local.up[i] < 0:
+            continue
+        first, second = inside[i], share[i]
+        if local.turned[i] == 1:
+            first, second = share[i], inside[i]
+        for x in range(k):
+            v, to = first[x], sums[local.table[i], x]
+            for y in range(width):
+                to[y] += v * second[y]
+
+
+@quick_helper
 def up_and_down(n, m, local, exps, work, least, r, sums):
     """Marginals r (n, width) and sums (m, k, width) by own table; return log Z of the exponentials.
 
@@ -155,12 +182,10 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
             out[y] *= top
             above[y] *= out[y]
         share[i, 0] = top  # by which the message was scaled
-    for t in range(m):
-        for x in range(k):
-            for y in range(width):
-                sums[t, x, y] = zero
     for i in range(n - 1, -1, -1):
         if local.up[i] < 0:
+            for y in range(width):
+                share[i, y] = zero
             continue
         t = local.table[i]
         a, part, above, got, out = inside[i], share[i], r[local.up[i]], message[i], r[i]
@@ -169,22 +194,15 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
             part[y] = scale * above[y] / got[y] if got[y] > zero else zero
         if local.turned[i] == 0:
             times_rows(part, exps.transposed[t], k, out)
-            for x in range(k):
-                v, to = a[x], sums[t, x]
-                for y in range(width):
-                    to[y] += v * part[y]
         else:
             times_rows(part, exps.tables[t], k, out)
-            for x in range(k):
-                v, to = part[x], sums[t, x]
-                for y in range(width):
-                    to[y] += v * a[y]
         total = zero
         for y in range(width):
             out[y] *= a[y]
             total += out[y]
         if not abs(total - one) < NEAR:  # an overflow, or terms that were lost
             return np.nan
+    add_up_edges(n, m, local, inside, share, sums)
     for t in range(m):
         for x in range(k):
             for y in range(width):

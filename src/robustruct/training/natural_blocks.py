@@ -37,8 +37,10 @@ class NaturalBlocks:
         self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
         n_free = batch.n_nodes if self.inv_mu else 0
         self.p0 = padded(np.full((n_free, k), 1.0 / k), 0.0)
-        r = padded(problem.truth, 0.0)
-        psi = rules.nodes[rules.kind] + np.float32(CERTAIN) * r
+        r = np.zeros((batch.n_nodes, self.objective.width), np.float32)
+        psi = rules.nodes[rules.kind]
+        r[np.arange(batch.n_nodes), problem.labels] = 1.0
+        psi[np.arange(batch.n_nodes), problem.labels] = CERTAIN
         tables = np.repeat(rules.pairs[None], samples.table_start[-1], axis=0)
         sums = np.zeros_like(tables)
         self.adversary = Adversary(psi, tables, r, sums, np.zeros(batch.n_samples))
