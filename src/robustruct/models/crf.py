@@ -43,8 +43,6 @@ class CRF(StructuredModel):
         Marginals are exact; a graph too wide for them is refused.
     checkpoint_every : int or str, default="60s"
         With every checkpoint L-BFGS begins anew, as its memory cannot be kept: make it rare.
-    temperature
-        None: the likelihood is the log loss alone.
     """
 
     _decisions = ("bayes", "map")
