@@ -58,8 +58,11 @@ def reference(arguments: tuple, T: float) -> tuple[float, np.ndarray]:
         return T * logsumexp(z), (weight[:, None] * (r @ cost.T)).ravel()
 
     sums = np.kron(np.eye(n), np.ones(k))
+    possible = hits.any(axis=0)  # no other label is predicted
+    start = possible / possible.sum(axis=1, keepdims=True)
     found = minimize(
-        value, np.full(n * k, 1 / k), jac=True, method="SLSQP", bounds=[(0, 1)] * (n * k),
+        value, start.ravel(), jac=True, method="SLSQP",
+        bounds=[(0, float(one)) for one in possible.ravel()],
         constraints={"type": "eq", "fun": lambda x: sums @ x - 1, "jac": lambda x: sums},
         options={"ftol": 1e-13, "maxiter": 1000},
     )  # fmt: skip
@@ -84,6 +87,21 @@ def test_value(name: str, T: float) -> None:
     q = np.exp((scores + tilt) / T - logsumexp((scores + tilt) / T))
     r = (q[:, None, None] * (labellings[:, :, None] == np.arange(k))).sum(axis=0)
     assert np.allclose(found.adversary_nodes, r, atol=3e-3)
+
+
+@pytest.mark.parametrize("name", ["chain", "tree", "cycle"])
+@pytest.mark.parametrize("T", [0.01, 1.0])
+def test_labels_that_cannot_occur_are_not_predicted(name: str, T: float) -> None:
+    """Label 1, the best answer to 0 and 2, cannot occur at the second node of the first edge."""
+    unary, edges, pairwise, _, weight = game(name, 4)
+    pairwise[0, :, 1] = -np.inf
+    cost = np.subtract.outer(np.arange(3.0), np.arange(3.0)) ** 2
+    arguments = unary, edges, pairwise, cost, weight
+    value, _ = reference(arguments, T)
+    found = solve_game(*arguments, temperature=T, tol=1e-7)
+    assert found.predictor[edges[0][1], 1] == 0.0
+    assert found.gap <= 1e-6 * 4 * weight.sum()
+    assert found.lower - 1e-6 <= value <= found.upper + 1e-6
 
 
 @pytest.mark.parametrize("name", EDGES)

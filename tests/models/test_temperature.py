@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph, load
-from robustruct.errors import InvalidInputError
+from robustruct.engines.engine import Samples
+from robustruct.engines.local import MemoryShards
+from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.inference import marginals
 from robustruct.optimizers.checkpoints import Checkpoint
@@ -160,3 +166,79 @@ def test_shards_in_this_process_reach_the_same_optimum() -> None:
     assert parts.temperature_ == pytest.approx(whole.temperature_)
     assert parts.objective_ == pytest.approx(whole.objective_, rel=2e-3)
     assert parts.duality_gap_ <= 1e-3
+
+
+def test_a_constant_in_the_cost_moves_the_objective_and_nothing_else() -> None:
+    X, y = samples(7)
+    plain, moved = (
+        AGM(COST + constant, alpha=0.1, temperature=0.5, random_state=0).fit(X, y)
+        for constant in (0.0, 2.0)
+    )
+    nodes = np.mean([len(labels) for labels in y])
+    assert np.allclose(plain.coef_, moved.coef_, atol=1e-6)
+    assert moved.objective_ == pytest.approx(plain.objective_ + 2.0 * nodes)
+    assert moved.duality_gap_ == pytest.approx(plain.duality_gap_)
+    assert moved.history_[-1].dual == pytest.approx(plain.history_[-1].dual + 2.0 * nodes)
+
+
+def test_impossible_labels_are_not_predicted() -> None:
+    """1, the best answer where 0 and 2 are as likely, cannot follow any label."""
+    rng = np.random.default_rng(0)
+    y = [2 * rng.integers(2, size=3) for _ in range(20)]
+    y[0][0] = 1
+    X = [rng.normal(size=(3, 2)) for _ in y]
+    model = AGM(
+        "squared", alpha=1.0, temperature=0.1, forbidden=[(a, 1) for a in range(3)],
+        decision="predictor",
+    ).fit(X, y)  # fmt: skip
+    for game, labels in zip(model.predict_games(X), model.predict(X), strict=True):
+        assert np.all(game.predictor[1:, 1] == 0.0)
+        assert not np.any(labels[1:] == 1)
+    assert model.duality_gap_ <= 1e-2
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1e-6])
+def test_columns_of_any_size_have_a_certificate(temperature) -> None:
+    X, y = samples(8)
+    X = [rows * [1.0, 100.0, 1.0, 0.01] for rows in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = AGM(COST, alpha=0.1, temperature=temperature, max_iter=200).fit(X, y)
+    assert model.duality_gap_ < 0.5
+    for record in model.history_:
+        assert record.dual <= record.primal
+        assert model.objective_ >= record.dual
+
+
+def test_samples_elsewhere_are_refused() -> None:
+    from robustruct.optimizers.natural_ascent import NaturalAscent
+    from robustruct.optimizers.registry import check_takes, chosen
+
+    elsewhere = object()
+    with pytest.raises(IncompatibleError, match="use optimizer='lbfgs'"):
+        check_takes(NaturalAscent(), "likelihood", elsewhere)
+    assert chosen("auto", "likelihood", 0.0, 1e-2, elsewhere).name == "lbfgs"
+    X, y = samples(n=3)
+    engine = SimpleNamespace(shards=None, n_workers=1)
+    with pytest.raises(InvalidInputError, match="leave out engine"):
+        AGM(temperature=1.0, engine=engine).fit(X, y)
+
+
+def test_automatic_optimizers() -> None:
+    """The CRF's depends on the data: natural ascent for sparse features, in vain below 1e-5."""
+    rng = np.random.default_rng(0)
+    X = [[{f"w{rng.integers(2000)}": 1.0} for _ in range(4)] for _ in range(60)]
+    y = [rng.integers(2, size=4) for _ in X]
+    fits = {tol: CRF(alpha=0.1, tol=tol, random_state=0).fit(X, y) for tol in (1e-4, 1e-9)}
+    names = {tol: optimizer_of(model, X, y) for tol, model in fits.items()}
+    assert names == {1e-4: "natural_ascent", 1e-9: "lbfgs"}
+    assert fits[1e-4].objective_ == pytest.approx(fits[1e-9].objective_, rel=1e-4)
+    assert optimizer_of(CRF(), *samples()) == "lbfgs"
+    assert optimizer_of(AGM(temperature=0.1), X, y) == "natural_ascent"
+    assert optimizer_of(AGM(), X, y) == "dual_ascent"
+
+
+def optimizer_of(model, X, y) -> str:
+    shards = MemoryShards(Samples(X, y, None, None))
+    shards.prepare(model, lambda _: None)
+    return model._chosen_optimizer(shards).name
