@@ -242,3 +242,26 @@ def optimizer_of(model, X, y) -> str:
     shards = MemoryShards(Samples(X, y, None, None))
     shards.prepare(model, lambda _: None)
     return model._chosen_optimizer(shards).name
+
+
+@pytest.mark.parametrize(
+    ("forged", "said"), [(0.0, "not in the units"), (np.nan, "not what a fit")]
+)
+def test_files_with_another_temperature_are_refused(tmp_path, forged, said) -> None:
+    X, y = samples(4)
+    model = AGM(COST, alpha=0.1, temperature=0.5).fit(X, y)
+    model.temperature_ = forged
+    model.save(tmp_path / "model")
+    with pytest.raises(InvalidInputError, match=said):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.5}])
+def test_one_label_needs_no_weights(options) -> None:
+    X, y = samples(9)
+    optimizer = "auto" if options else "natural_ascent"
+    kind = AGM if options else CRF
+    model = kind(alpha=0.1, optimizer=optimizer, **options).fit(X, [0 * labels for labels in y])
+    assert model.duality_gap_ == 0.0
+    assert not model.coef_.any()
+    assert all(np.all(labels == 0) for labels in model.predict(X))

@@ -542,7 +542,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "seed": ({"random_state": 1}, "random_state was 0 and is 1"),
     "cost": ({"loss": "absolute"}, "the costs are others"),
     "class weight": ({"class_weight": {0: 2.0}}, "the costs are others"),
-    "optimizer": ({"optimizer": "subgradient"}, "optimizer was 'pairwise' and is 'subgradient'"),
+    "optimizer": ({"optimizer": "subgradient"}, "optimizer was 'dual_ascent' and is 'subgradient'"),
 }
 
 

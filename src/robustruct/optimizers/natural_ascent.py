@@ -128,5 +128,10 @@ class NaturalAscent(Optimizer):
     def minimise(self, task: Task) -> None:
         """See `fit_pairwise`."""
         assert isinstance(task.shards, LocalShards)  # or it was refused
+        outline, progress = task.shards.outline, task.progress
+        if outline.untrained <= outline.unavoidable:  # one label: weights of 0 cannot be improved
+            zeros = np.zeros(outline.n_weights)
+            progress.report(0, zeros, outline.untrained, outline.unavoidable)
+            return
         ascent = smooth_ascent(task.shards, task.start)
-        fit_pairwise(ascent, task.progress, task.max_iter, task.seed)
+        fit_pairwise(ascent, progress, task.max_iter, task.seed)
