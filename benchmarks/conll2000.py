@@ -46,7 +46,6 @@ from robustruct.objectives.build import in_memory
 from robustruct.optimizers import optimizer
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress, Record
-from robustruct.optimizers.registry import chosen
 from robustruct.validation import codes_of, in_user_form
 from timing import Seconds, best_time, machine, rounded, show, timed
 
@@ -72,8 +71,9 @@ def trained(
 ) -> Progress:
     """The second half of ``fit``, with any other rule when to stop."""
     progress = Progress(problem, model.tol, watch)
-    chosen(model.optimizer, model.objective).minimise(
-        optimizer.Task(LocalShards.of(problem), progress, model.max_iter, seed=0)
+    shards = LocalShards.of(problem)
+    model._chosen_optimizer(shards).minimise(
+        optimizer.Task(shards, progress, model.max_iter, seed=0)
     )
     model.coef_ = progress.theta
     return progress

@@ -316,6 +316,10 @@ FORGED = {
         lambda d, a: a["history_"].put(0, np.inf),
         "does not describe a model in full",
     ),
+    "a negative temperature": (
+        lambda d, a: d["attributes"].update(temperature_=-1.0),
+        "its temperature_ is not what a fit",
+    ),
     "an unknown decision": (lambda d, a: d["parameters"].update(decision=5), "decision=5 is not"),
     "threads": (lambda d, a: d["parameters"].update(n_jobs="many"), "n_jobs='many'"),
     "a deep parameter": (

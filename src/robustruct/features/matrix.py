@@ -202,3 +202,12 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
         matrix.indptr, matrix.indices, matrix.data, matrix.shape[1], np.array(first, np.intp), False
     )
     return kept, row_of
+
+
+def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
+    """The same rows in compressed form."""
+    if isinstance(matrix, SparseRows):
+        return matrix
+    rows = sp.csr_array(matrix)
+    indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
+    return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))

@@ -60,6 +60,7 @@ def solve_game(
     solver: str | GameSolver = "auto",
     tol: float = 1e-6,
     *,
+    temperature: float = 0.0,
     warm_start: GameSolution | None = None,
 ) -> GameSolution:
     """Solve one game between a predictor and an adversary.
@@ -88,6 +89,10 @@ def solve_game(
     tol : float
         Gap at which to stop, relative to the range of the cost: (max - min of ``cost``) times the
         sum of the node weights.
+    temperature : float
+        Weight T of the adversary's entropy, in the units of the cost: above 0 the game is about the
+        cost plus T times the log loss of a forecast, its value is smooth in the scores and the
+        adversary unique. A model has the T of its games in ``temperature_``.
     warm_start : GameSolution, optional
         Solution of a similar game on the same graph.
 
@@ -101,9 +106,10 @@ def solve_game(
     """
     starts = None if warm_start is None else [warm_start]
     weights = None if node_weight is None else [node_weight]
-    return solve_games([unary], [edges], [pairwise], cost, weights, solver, tol, warm_start=starts)[
-        0
-    ]
+    return solve_games(
+        [unary], [edges], [pairwise], cost, weights, solver, tol, temperature=temperature,
+        warm_start=starts,
+    )[0]  # fmt: skip
 
 
 def solve_games(
@@ -115,11 +121,15 @@ def solve_games(
     solver: str | GameSolver = "auto",
     tol: float = 1e-6,
     *,
+    temperature: float = 0.0,
     warm_start: Sequence[GameSolution] | None = None,
     n_jobs: int | None = -1,
 ) -> list[GameSolution]:
     """Solve many games with one cost matrix; arguments as in `solve_game`, one item per game."""
     game = _checked_game(unary, edges, pairwise, cost, node_weight)
+    _check_temperature(temperature)
+    if temperature > 0:
+        return smooth_solutions(game, temperature, solver, tol, n_jobs)
     play = solve_batch(
         game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs
     )
@@ -143,9 +153,46 @@ def solve_batch(
     return play
 
 
+def smooth_solutions(
+    game: Game,
+    temperature: float,
+    solver: str | GameSolver = "auto",
+    tol: float = 1e-6,
+    n_jobs: int | None = -1,
+) -> list[GameSolution]:
+    """Solutions of the smooth games, T > 0."""
+    from robustruct.game.smooth import play_smooth
+
+    if solver != "auto":
+        raise IncompatibleError(
+            f"solver={solver!r} solves games of temperature 0; leave solver at 'auto' for "
+            f"temperature={temperature:g}."
+        )
+    play, lower, upper = play_smooth(game, temperature, tol, n_jobs)
+    return _as_solutions(game, play, lower, upper, tol)
+
+
+def _check_temperature(temperature: Any) -> None:
+    try:
+        valid = not isinstance(temperature, bool) and bool(np.isfinite(temperature))
+        valid = valid and temperature >= 0
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise InvalidInputError(
+            f"temperature={temperature!r}; it is the weight of the adversary's entropy, a finite "
+            "number >= 0 (0: none)."
+        )
+
+
 def solutions(game: Game, play: Play, tol: float, n_jobs: int | None = -1) -> list[GameSolution]:
     """The strategies of each game in the user's order, with the bounds they prove."""
-    lower, upper = play.bounds(game, n_jobs)
+    return _as_solutions(game, play, *play.bounds(game, n_jobs), tol)
+
+
+def _as_solutions(
+    game: Game, play: Play, lower: np.ndarray, upper: np.ndarray, tol: float
+) -> list[GameSolution]:
     batch = game.scores.batch
     p, r = batch.split_nodes(batch.to_user(play.p)), batch.split_nodes(batch.to_user(play.r))
     q = np.split(batch.edges_to_user(play.q), batch.edge_offsets[1:-1])

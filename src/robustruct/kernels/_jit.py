@@ -19,3 +19,18 @@ helper = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython
 # A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
 # each level of its callers, which for deep trees of calls takes minutes.
 part = njit(inline="always", nogil=True, error_model="numpy")
+
+# Vectors of float32 and their sums: additions may be reordered, by the compiler and thus always in
+# the same way. Still no NaN and no infinity is assumed away.
+_REORDERED = {"contract", "reassoc", "nsz", "arcp"}
+quick_kernel = njit(
+    cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=_REORDERED
+)
+quick_helper = njit(
+    nogil=True,
+    error_model="numpy",
+    no_cfunc_wrapper=True,
+    no_cpython_wrapper=True,
+    fastmath=_REORDERED,
+)
+quick_part = njit(inline="always", nogil=True, error_model="numpy", fastmath=_REORDERED)

@@ -6,7 +6,7 @@ from robustruct.kernels._jit import helper, kernel
 
 
 @helper
-def _square(rows, features, spread_out, out):
+def square(rows, features, spread_out, out):
     """out[i * n + j] = <rows[i], rows[j]> for n rows.
 
     spread_out (features,) is scratch, zero before and after.
@@ -44,7 +44,7 @@ def all_products(structure, features, tables, n_columns, products):
         for i in range(n):
             rows[i] = lo + i
         out = products.nodes[products.node_start[s] : products.node_start[s + 1]]
-        _square(rows[:n], features.nodes, spread_out, out)
+        square(rows[:n], features.nodes, spread_out, out)
         distinct = 0
         for i in range(lo, lo + n):
             if parent[i] >= 0 and seen[table_of[i]] != s:
@@ -52,4 +52,4 @@ def all_products(structure, features, tables, n_columns, products):
                 rows[distinct] = tables.row[table_of[i]]
                 distinct += 1
         out = products.tables[products.table_start[s] : products.table_start[s + 1]]
-        _square(rows[:distinct], features.edges, spread_out, out)
+        square(rows[:distinct], features.edges, spread_out, out)

@@ -19,9 +19,10 @@ class AGM(StructuredModel):
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
         ``sample_weight``, 1 / its sum).
-    optimizer : "auto", "dual_ascent", "subgradient" or Optimizer
-        "dual_ascent" (what "auto" picks) ascends the dual sample by sample with a certificate;
-        "subgradient" is the stochastic method of the paper. A
+    optimizer : "auto", "dual_ascent", "natural_ascent", "subgradient" or Optimizer
+        "dual_ascent" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
+        certificate, and so does "natural_ascent" (what it picks above) in the adversary's natural
+        parameters; "subgradient" is the stochastic method of the paper. A
         `robustruct.optimizers.Subgradient` has its options: which solver plays the games, such as
         the paper's "dual_decomposition", AdaGrad or SGD, samples per step; any other
         `robustruct.optimizers.optimizer.Optimizer` of the same objective may be passed as well.
@@ -29,12 +30,19 @@ class AGM(StructuredModel):
         Relative duality gap at which training stops.
     max_iter : int
         Most passes over the data.
-    decision : "map" or "predictor"
+    decision : "map", "predictor" or "bayes"
         Predict the best-scoring labelling, or the likeliest label of the predictor's strategy on
         each node. Under rules "predictor" takes, of the labellings that keep them, the one that
         agrees most with the strategy: the sum over nodes, by weight, of p(label), less the label's
         regret against the adversary where the predictor would not play it. (The product of p would
         be 0 for all of them as soon as two neighbours' likeliest labels exclude each other.)
+        "bayes", for temperatures above 0, takes the label of least expected cost under the Gibbs
+        distribution of the scores.
+    temperature : float, default=0
+        Weight of the log loss beside the cost: the predictor is judged by its cost plus
+        ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
+        paper's model, inf a CRF with the cost in the decision only; in between the objective is
+        smooth, the adversary is unique, and its strategy estimates P(y | x).
     class_weight : dict or "balanced", optional
         Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
         label's frequency.
@@ -84,6 +92,9 @@ class AGM(StructuredModel):
         Its last row: the weight of [label, next label] on every edge.
     cost_ : ndarray of shape (k, k)
         Costs [predicted, true] in the order of ``classes_``, class weights included.
+    temperature_ : float
+        ``temperature`` in the units of the cost, T: times the mean weight of a node and the mean
+        cost of a mistake. 1 at infinity, where there is no cost in training.
     type_labels_ : dict
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
@@ -117,4 +128,6 @@ class AGM(StructuredModel):
     [array(['D', 'N'], dtype='<U1')]
     """
 
-    _parameters = with_choices(optimizer=OptimizerFor("game", "auto", "dual_ascent", "subgradient"))
+    _parameters = with_choices(
+        optimizer=OptimizerFor("game", "auto", "dual_ascent", "natural_ascent", "subgradient")
+    )

@@ -26,7 +26,7 @@ from robustruct.models.prediction import Prediction
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.optimizer import Progress, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
@@ -55,6 +55,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: str = "map",
+        temperature: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
@@ -75,6 +76,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.decision = decision
+        self.temperature = temperature
         self.class_weight = class_weight
         self.forbidden = forbidden
         self.constraints = constraints
@@ -128,7 +130,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
             learnt = {**plan.learnt(), **self._chosen_alpha(shards, plan, data, checkpoints)}
-            check_takes(chosen(self.optimizer, self.objective), self.objective, shards)
+            check_takes(self._chosen_optimizer(shards), self.objective, shards)
             checkpointing.claim(checkpoints, self, shards, stopper, learnt["inference_"])
             start = self._previous_weights(plan.space, plan.classes)
             # The input has passed all checks: only now the new model replaces an older one.
@@ -182,6 +184,9 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         shards.set_alpha(alpha)
         return {**learnt, "alpha_": alpha, "alpha_scores_": scores}
 
+    def _chosen_optimizer(self, shards: Shards) -> Optimizer:
+        return chosen(self.optimizer, self.objective, self.temperature, self.tol, shards)
+
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
@@ -194,7 +199,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         stopper: EarlyStopping | None,
         checkpoints: Checkpoints | None,
     ) -> None:
-        optimizer = chosen(self.optimizer, self.objective)
+        optimizer = self._chosen_optimizer(shards)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol)

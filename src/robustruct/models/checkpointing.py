@@ -11,7 +11,6 @@ import numpy as np
 
 from robustruct.formats.container import checksum
 from robustruct.models.early_stopping import EarlyStopping
-from robustruct.models.parameters import OneOf
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
 from robustruct.optimizers.optimizer import Progress, Shards
@@ -80,13 +79,11 @@ def _drawn_seed(random_state: Any) -> int:
     return int(random_state.randint(2**31))
 
 
-def _described(model: StructuredModel) -> str:
-    """The optimizer by its own name ("auto" is the first one after it), or with its options."""
+def _described(model: StructuredModel, shards: Shards) -> str:
+    """The optimizer by its own name, also where it was chosen for "auto", or with its options."""
     if not isinstance(model.optimizer, str):
         return repr(model.optimizer)
-    accepted = model._parameters["optimizer"]
-    assert isinstance(accepted, OneOf)
-    return accepted.choices[1] if model.optimizer == "auto" else model.optimizer
+    return model._chosen_optimizer(shards).name
 
 
 def _identity(
@@ -97,13 +94,15 @@ def _identity(
     is_fixed = isinstance(model.random_state, Integral)
     found = {
         "the model": type(model).__name__,
-        "optimizer": _described(model),
+        "optimizer": _described(model, shards),
         "random_state": int(model.random_state) if is_fixed else None,
         "alpha": outline.alpha,
         "the number of samples": outline.n_samples,
         "the number of weights": outline.n_weights,
         **shards.fingerprint(),
     }
+    if model.temperature > 0:
+        found["temperature"] = str(float(model.temperature))
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()
     if stopper is not None:

@@ -18,14 +18,19 @@ from robustruct.scores import Scores
 
 
 class CRF(StructuredModel):
-    """Conditional random field: exact likelihood by L-BFGS, Bayes decision for your cost.
+    """Conditional random field: exact likelihood, Bayes decision for your cost.
 
     The cost plays no part in training. Parameters as for `AGM`, except:
 
     Parameters
     ----------
+    optimizer : "auto", "lbfgs" or "natural_ascent"
+        "lbfgs" descends by the gradient of all samples. "natural_ascent" ascends the dual sample by
+        sample, in natural parameters: far fewer passes where samples share few features. "auto"
+        picks it for chains and trees with sparse features of like size and a ``tol`` of at least
+        1e-5, else "lbfgs".
     tol : float
-        Relative gap to the optimum, certified by the gradient.
+        Relative gap to the optimum, certified.
     decision : "bayes" or "map"
         Label of least expected cost under the marginals of each node, or the likeliest labelling.
     inference : "auto" or "exact"
@@ -34,8 +39,9 @@ class CRF(StructuredModel):
 
     objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
+        without="temperature",
         decision=OneOf("bayes", "map"),
-        optimizer=OptimizerFor("likelihood", "auto", "lbfgs"),
+        optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
         inference=OneOf("auto", "exact"),
     )
 
@@ -91,7 +97,4 @@ class CRF(StructuredModel):
         return marginals(found, n_jobs=self.n_jobs).nodes
 
     def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
-        answers = self._probabilities(found) @ self.cost_.T
-        chosen = answers[np.arange(len(answers)), self._decide(found, weight)]
-        risk = np.add.reduceat(weight * chosen, found.batch.node_offsets[:-1])
-        return np.stack([risk, risk], axis=1)
+        return self._expected_costs(found, weight)

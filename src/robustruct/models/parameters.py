@@ -60,6 +60,20 @@ class Strength(Positive):
 
 
 @dataclass(frozen=True)
+class Temperature(Accepted):
+    """A number >= 0, or infinity."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and 0 <= value <= math.inf:
+            return None
+        return (
+            f"{name}={shown(value)}; {name} weighs the log loss against the cost and must be a "
+            "number >= 0 (0: the cost alone) or inf (the log loss alone)."
+        )
+
+
+@dataclass(frozen=True)
 class Count(Accepted):
     """An integer > 0."""
 
@@ -176,10 +190,11 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
         "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
-        "optimizer": OptimizerFor("hinge", "auto", "dual_ascent"),
+        "optimizer": OptimizerFor("hinge", "auto", "dual_ascent", "natural_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
-        "decision": OneOf("map", "predictor"),
+        "decision": OneOf("map", "predictor", "bayes"),
+        "temperature": Temperature(),
         "class_weight": WithTheData(),
         "forbidden": NoIterator(),
         "constraints": WithTheData(),
@@ -223,9 +238,10 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
 """What AGM, CRF and SSVM accept where they do not say otherwise."""
 
 
-def with_choices(**choices: OneOf) -> Mapping[str, Accepted]:
-    """The table of a model that differs in some choices."""
-    return MappingProxyType({**PARAMETERS, **choices})
+def with_choices(without: str = "", **choices: OneOf) -> Mapping[str, Accepted]:
+    """The table of a model that differs in some choices, and may lack a parameter."""
+    table = {**PARAMETERS, **choices}
+    return MappingProxyType({name: table[name] for name in table if name != without})
 
 
 def check_parameters(model: StructuredModel) -> None:
@@ -234,3 +250,42 @@ def check_parameters(model: StructuredModel) -> None:
         complaint = accepted.complaint(name, getattr(model, name))
         if complaint is not None:
             raise InvalidInputError(f"{type(model).__name__}: {complaint}", field=name)
+    if "temperature" in model._parameters:
+        complaint = _temperature_complaint(model)
+        if complaint is not None:
+            raise InvalidInputError(f"{type(model).__name__}: {complaint}", field="temperature")
+
+
+def _temperature_complaint(model: StructuredModel) -> str | None:
+    """What does not go with the temperature, and what to give instead; None if all does."""
+    value, optimizer = model.temperature, optimizer_name(model.optimizer)
+    if value == 0:
+        if optimizer == "natural_ascent":
+            return f"optimizer={optimizer!r} needs a temperature > 0; use optimizer='auto'."
+        if model.decision == "bayes":
+            return (
+                "decision='bayes' needs probabilities, hence a temperature > 0; use "
+                "decision='map' or 'predictor', or a CRF."
+            )
+        return None
+    with_it = f"temperature={shown(value)}"
+    if optimizer not in ("auto", "natural_ascent"):
+        return f"optimizer={optimizer!r} is for temperature=0; use optimizer='auto' with {with_it}."
+    if model.inference == "relaxed":
+        return (
+            f"inference='relaxed' does not go with {with_it}, as a relaxed adversary has no "
+            "entropy; use inference='exact'."
+        )
+    if model.engine is not None:
+        return f"an engine trains with temperature=0 only; leave out engine or {with_it}."
+    if value == math.inf and model.decision == "map":
+        return (
+            f"with {with_it} the cost plays a part in the decision alone, and decision='map' "
+            "ignores it; use decision='bayes'."
+        )
+    return None
+
+
+def optimizer_name(optimizer: Any) -> Any:
+    """The name of an optimizer, which is given by it or as an object that has options."""
+    return optimizer if isinstance(optimizer, str) else getattr(optimizer, "name", optimizer)

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
-from robustruct.errors import InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
-from robustruct.inference import best_labelling, k_best, score_of, without_impossible
+from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
 from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import relaxes
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from robustruct.game.solver import GameSolver
 
 GAME_TOL = 1e-6
+SMOOTH_TOL = 1e-4  # of p's part of the gap: both strategies change smoothly
 RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does to the value
 
@@ -42,12 +43,14 @@ class Prediction:
 
     loss: LossLike
     decision: str
+    temperature: float
     inference: str
     objective: str
     n_jobs: int | None
     classes_: np.ndarray
     coef_: np.ndarray
     cost_: np.ndarray
+    temperature_: float
     _space: FeatureSpace
     _rules: Constraints
 
@@ -105,19 +108,29 @@ class Prediction:
         return self._best(kept)
 
     def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
-        """(N, k) what each label is worth to a decision by strategies.
+        """(N, k) what each label is worth to a decision, other than "map".
 
-        Its share p in the predictor's strategy, less how much dearer it is than the best answer to
-        the adversary's r, in units of the range of the cost. Labels that are played have no such
+        To Bayes's, minus what it costs under the Gibbs distribution of the scores; where costs play
+        no part in training, that is the predictor's best answer too. Else its share p in the
+        predictor's strategy, less how much dearer it is than the best answer to the adversary's r,
+        in units of the range of the cost. Labels that are played have no such
         regret, so the likeliest one is worth most. Where rules keep it out and p is 0 on what is
         left, r decides, not what rounding left of p.
         """
+        if self.decision == "bayes" or self.temperature == np.inf:
+            return -(self._gibbs(found) @ self.cost_.T)
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
             best = np.where(np.isneginf(game.scores.unary), np.inf, answers).min(axis=1)
             parts.append(play.p - (answers - best[:, None]) / (np.ptp(game.cost) or 1.0))
         return np.concatenate(parts)
+
+    def _gibbs(self, found: Scores) -> np.ndarray:
+        """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
+        from robustruct.game.smooth import at_temperature
+
+        return marginals(at_temperature(found, self.temperature_), n_jobs=self.n_jobs).nodes
 
     def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
@@ -131,13 +144,22 @@ class Prediction:
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, self.cost_, weight[nodes])
+            if self.temperature > 0:
+                from robustruct.game.smooth import play_smooth
+
+                play, _, _ = play_smooth(game, self.temperature_, SMOOTH_TOL, self.n_jobs)
+                solved.append((game, play))
+                continue
             relaxed = relaxes(self.objective, self.inference, part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
 
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        return np.concatenate([play.p for _, play in self._games(found, weight)])
+        if self.temperature == np.inf:
+            return self._gibbs(found)
+        smooth, games = self.temperature > 0, self._games(found, weight)
+        return np.concatenate([play.r if smooth else play.p for _, play in games])
 
     def _values(self, found: Scores, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(S,) lower and upper bounds on the values of the games behind the scores."""
@@ -146,13 +168,25 @@ class Prediction:
         return np.concatenate(lower), np.concatenate(upper)
 
     def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
-        """(S, 2) slopes of the value in the scale of the cost, below and above 1."""
+        """(S, 2) slopes of the value in the scale of the cost, below and above 1.
+
+        With probabilities, what decisions cost by these, twice.
+        """
+        if self.temperature > 0:
+            return self._expected_costs(found, weight)
         lower, _ = self._values(found, weight)
         _, below = self._values(found, (1 - RISK_STEP) * weight)
         _, above = self._values(found, (1 + RISK_STEP) * weight)
         slopes = np.stack([lower - below, above - lower], axis=1) / RISK_STEP
         total = np.add.reduceat(weight, found.batch.node_offsets[:-1])[:, None]
         return np.clip(slopes, self.cost_.min() * total, self.cost_.max() * total)
+
+    def _expected_costs(self, found: Scores, weight: np.ndarray) -> np.ndarray:
+        """(S, 2) the expected cost of decisions under the model's own probabilities, twice."""
+        answers = self._probabilities(found, weight) @ self.cost_.T
+        decided = answers[np.arange(len(answers)), self._decide(found, weight)]
+        risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
+        return np.stack([risk, risk], axis=1)
 
     def _feasible(self, found: Scores) -> Scores:
         """The scores with labels that cannot occur at -inf, after making sure that some can."""
@@ -181,8 +215,10 @@ class Prediction:
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
-        It is the strategy of the predictor in the game (for a CRF, the marginals). Labels that no
-        labelling which keeps the rules has at a node have probability 0 there.
+        An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
+        temperatures above 0 the adversary's marginals in the game. At temperature 0, where the
+        adversary is not unique, it is the strategy of the predictor, as in the paper. Labels that
+        no labelling which keeps the rules has at a node have probability 0 there.
 
         Parameters
         ----------
@@ -214,11 +250,18 @@ class Prediction:
         solver, tol
             As for `robustruct.solve_game`.
         """
-        from robustruct.game.solve import solutions, solve_batch
+        from robustruct.game.solve import smooth_solutions, solutions, solve_batch
 
+        if self.temperature == np.inf:
+            raise IncompatibleError(
+                "at temperature=inf there is no game behind a prediction; predict_proba gives the "
+                "marginals."
+            )
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
         game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
+        if self.temperature > 0:
+            return smooth_solutions(game, self.temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
@@ -239,7 +282,8 @@ class Prediction:
         holds the expected cost of the best decision for each. Both are proved in the theory pages;
         neither says anything about weights that do not fit the data.
 
-        For a CRF both are the expected cost of ``predict`` under its own marginals.
+        For a CRF both are the expected cost of ``predict`` under its own marginals, and so they are
+        at temperatures above 0 under the adversary's, which are unique there.
 
         Parameters
         ----------

@@ -164,6 +164,8 @@ def _check_weights(model: StructuredModel) -> None:
     n = space.n_node_features * k + space.n_edge_features * k * k
     if model.coef_.shape != (n,) or model.cost_.shape != (k, k):
         raise InvalidInputError("its weights do not fit its features and labels.")
+    if model.temperature > 0 and not getattr(model, "temperature_", 0.0) > 0:
+        raise InvalidInputError("it has a temperature, but not in the units of its costs.")
 
 
 # ------------------------------------------------------------------------- the attributes of a fit
@@ -204,6 +206,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "classes_": _are_labels,
     "coef_": lambda value: _is_finite(value, 1),
     "cost_": lambda value: _is_finite(value, 2),
+    "temperature_": lambda value: _is_number(value) and 0 <= value < math.inf,
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),
     "n_samples_": _is_count,

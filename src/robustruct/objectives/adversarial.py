@@ -124,6 +124,16 @@ def stakes(cost: np.ndarray) -> np.ndarray:
     return np.maximum(stake, 1e-6 * stake.max())
 
 
+def unit_of_temperature(cost: np.ndarray, mean_weight: float) -> float:
+    """c0 = mean node weight times mean cost of a mistake (off the diagonal, above the least cost).
+
+    With c0 temperatures are free of units; adding a constant to the cost does not change it. Where
+    no label is dearer than another, or there is one only, a mistake counts as 1.
+    """
+    mistakes = cost[~np.eye(len(cost), dtype=bool)] - cost.min()
+    return mean_weight * (float(mistakes.mean()) if mistakes.any() else 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""
@@ -147,6 +157,8 @@ class Problem:
     offset: float = 0.0
     """What was taken off every cost: it changes bounds by a constant and nothing else, but would
     drown them if it stayed."""
+    temperature: float = 0.0
+    """T, in the units of the cost; above 0 the objective is smooth: see objectives/smooth.py."""
 
     @property
     def n_labels(self) -> int:
@@ -239,7 +251,10 @@ class Problem:
         Without costs, the log loss of the same.
         """
         if np.ptp(self.cost) == 0:
-            return self.unavoidable + float(self.node_share.sum() * np.log(self.n_labels))
+            T = self.temperature or 1.0
+            return float(self.node_share.sum() * T * np.log(self.n_labels)) + self.unavoidable
+        if self.temperature > 0.0:
+            return self._untrained_smooth()
         if self.truth_is_predictor:
             worst = self.cost.max(axis=1)[self.labels]
         else:
@@ -248,10 +263,33 @@ class Problem:
             worst = np.array([self.cost[np.ix_(a, a)].mean(axis=0).max() for a in allowed])[row_of]
         return float((self.node_share * self.node_weight) @ worst)
 
+    def _untrained_smooth(self) -> float:
+        """The same for T > 0; neighbours may at worst not know of each other."""
+        row_of, masks = self.label_masks
+        allowed = np.isfinite(masks)
+        if self.truth_is_predictor:
+            tilts, at = self.cost, self.labels
+        else:
+            tilts = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
+            at = row_of
+        T, total = self.temperature, np.full(len(self.labels), -np.inf)
+        for b in range(self.n_labels):
+            tilt = np.where(allowed[row_of, b], self.node_weight * tilts[at, b] / T, -np.inf)
+            total = np.logaddexp(total, tilt)
+        return T * float(self.node_share @ total)
+
+    @cached_property
+    def cost_scale(self) -> float:
+        """The unit of temperatures."""
+        return unit_of_temperature(self.cost, float(self.node_weight.mean()))
+
     @property
     def cost_size(self) -> float:
-        """The largest cost of every node, added up by shares: no expected cost is larger."""
-        return float(self.node_share @ self.node_weight * np.abs(self.cost).max())
+        """The largest cost of every node, with T times the largest entropy, added up by shares: no
+        expected cost is larger.
+        """
+        costs = float(self.node_share @ self.node_weight * np.abs(self.cost).max())
+        return costs + self.temperature * float(self.node_share.sum() * np.log(self.n_labels))
 
     @cached_property
     def score_size(self) -> float:
@@ -335,3 +373,25 @@ class Problem:
                 answers = r[some] @ self.cost.T - masks[row_of[some]]
                 expected[some] = answers.min(axis=1)
         return float((self.node_share * self.node_weight) @ expected)
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """share_i (e_{y_i} − r_i), some rows at a time."""
+
+    labels: np.ndarray
+    r: np.ndarray
+    share: np.ndarray
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray:
+        share = self.share[rows]
+        excess = self.r[rows] * -share[:, None]
+        excess[np.arange(len(share)), self.labels[rows]] += share
+        return excess
+
+
+def even_predictor(problem: Problem) -> np.ndarray:
+    """(N, k) the predictor that prefers no label to another, of those that can occur."""
+    row_of, masks = problem.label_masks
+    even = np.isfinite(masks) / np.isfinite(masks).sum(axis=1, keepdims=True)
+    return even[row_of]

@@ -26,7 +26,7 @@ from robustruct.losses import (
     encode_labels,
     sorted_labels,
 )
-from robustruct.objectives.adversarial import Problem
+from robustruct.objectives.adversarial import Problem, unit_of_temperature
 from robustruct.validation import (
     check_some_weight,
     class_weights,
@@ -103,6 +103,7 @@ class LabelSummary:
     node_weight: float
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
+    n_nodes: int
 
     @classmethod
     def of(
@@ -121,6 +122,7 @@ class LabelSummary:
             float(truth.sample_weight.sum()),
             float(truth.node_weight.sum()),
             truth.as_written,
+            len(truth.codes),
         )
 
     def merged(self, other: LabelSummary) -> LabelSummary:
@@ -143,6 +145,7 @@ class LabelSummary:
             self.sample_weight + other.sample_weight,
             self.node_weight + other.node_weight,
             self.as_written and other.as_written,
+            self.n_nodes + other.n_nodes,
         )
 
     def with_numbers(self) -> LabelSummary:
@@ -167,6 +170,7 @@ class LabelSummary:
             self.sample_weight,
             self.node_weight,
             as_written=False,
+            n_nodes=self.n_nodes,
         )
 
 
@@ -227,12 +231,15 @@ class Plan:
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
     n_jobs: int | None
+    temperature: float
+    """T of the training problem."""
 
     def learnt(self) -> dict[str, Any]:
         """The attributes that a model has before it is trained."""
-        found = {
+        found: dict[str, Any] = {
             "classes_": self.classes,
             "cost_": self.cost,
+            "temperature_": self.temperature,
             "_space": self.space,
             "_rules": self.rules,
         }
@@ -272,6 +279,7 @@ class Plan:
             n_jobs=self.n_jobs,
             relaxed=relaxed,
             offset=self.offset,
+            temperature=self.temperature,
         )
 
 
@@ -286,6 +294,7 @@ class Settings(Protocol):
     inference: str
     n_jobs: int | None
     bias: bool
+    temperature: float
     objective: str
     """"game" (AGM), "hinge" (SSVM: the predictor is held at the truth) or "likelihood" (CRF: costs
     play a part in decisions only)."""
@@ -318,7 +327,9 @@ def in_memory(
     truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
     labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
     plan = planned(settings, space, labels)
-    relaxed = relaxes(settings.objective, settings.inference, batch, len(plan.classes))
+    relaxed = plan.temperature == 0.0 and relaxes(
+        settings.objective, settings.inference, batch, len(plan.classes)
+    )
     return plan, plan.problem(design, truth, relaxed)
 
 
@@ -335,9 +346,12 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
     # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-    game_cost = {"game": cost, "hinge": cost.T, "likelihood": np.zeros_like(cost)}[
-        settings.objective
-    ]
+    game_cost = cost.T if settings.objective == "hinge" else cost
+    if settings.objective == "likelihood" or settings.temperature == np.inf:
+        game_cost, temperature = np.zeros_like(cost), 1.0
+    else:
+        unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
+        temperature = float(settings.temperature) * unit
     offset = float(game_cost.min())
     return Plan(
         space=space,
@@ -352,4 +366,5 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,
+        temperature=temperature,
     )

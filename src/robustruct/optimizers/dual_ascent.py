@@ -63,6 +63,11 @@ SCALARS = (
 class PairwiseAscent:
     """Both centres and the weights that the dual variables of all samples imply."""
 
+    first_check = FULL_PASS_EVERY
+    """The pass after which the first certificate is made."""
+    first_optimism: float | None = None
+    """What to multiply the gap that visits see with, before a certificate tells; None: wait."""
+
     def __init__(self, shards: Shards, *, centre: np.ndarray | None = None) -> None:
         self.shards, self.outline = shards, shards.outline
         self.alpha = self.outline.alpha
@@ -70,7 +75,7 @@ class PairwiseAscent:
         self.squares = self.scales.squares
         self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
-        self.next_check, self.optimism = 0, 1.0
+        self.next_check, self.optimism = 0, self.first_optimism or 1.0
         self.inner = shards.tuning.inner
         self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
@@ -243,8 +248,9 @@ def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: i
     estimate = sum(ascent.gap_parts())
     scale = progress.scale(min(progress.primal, ascent.outline.untrained))
     progress.passed(number, ascent.optimism * estimate / scale)
-    promising = bool(progress.history) and ascent.optimism * estimate <= progress.tol * scale
-    next_check = ascent.next_check or progress.check_every or FULL_PASS_EVERY
+    known = bool(progress.history) or ascent.first_optimism is not None
+    promising = known and ascent.optimism * estimate <= progress.tol * scale
+    next_check = ascent.next_check or progress.check_every or ascent.first_check
     # The last pass has a certificate anyway: one shortly before it would be for nothing.
     due = number == next_check and (progress.check_every or max_iter - number >= number)
     if promising or due or number == max_iter:

@@ -8,13 +8,12 @@ number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.features import FeatureMatrix, SparseRows, adjoint, split_weights
+from robustruct.features import SparseRows, adjoint, split_weights
+from robustruct.features.matrix import sparse_rows
 from robustruct.game.atoms import Atoms
 from robustruct.game.blocks import Blocks
 from robustruct.kernels.atoms import visit_cyclic_samples
@@ -38,7 +37,7 @@ from robustruct.kernels.structs import (
     WeightChanges,
     Weights,
 )
-from robustruct.objectives.adversarial import Problem, stakes
+from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
@@ -63,7 +62,7 @@ class DualVariables:
             self.q = Atoms(batch, problem.labels, k)
         else:
             self.q = Blocks.at(batch, problem.labels, k)
-        self.p0 = problem.truth if problem.truth_is_predictor else _even(problem)
+        self.p0 = problem.truth if problem.truth_is_predictor else even_predictor(problem)
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
 
@@ -257,7 +256,15 @@ class DualVariables:
         slots = np.flatnonzero(batch.parent >= 0)
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
-        adjoint(design, _Excess(truth, q.r, share), sums, problem.n_jobs, out)
+        adjoint(design, Excess(truth, q.r, share), sums, problem.n_jobs, out)
+
+    def gain(self) -> float:
+        """The part of the dual that is not the penalty."""
+        return self.problem.gain(self.q.r)
+
+    def regret(self, theta: np.ndarray) -> float:
+        """The part of the primal that is not the penalty, at p0."""
+        return self.problem.regret(theta, self.p0)
 
     # ------------------------------------------------------------------------------- keeping them
 
@@ -273,38 +280,7 @@ class DualVariables:
         self.q.restore(state)
 
 
-@dataclass(frozen=True, eq=False)
-class _Excess:
-    """share_i (e_{y_i} − r_i), some rows at a time."""
-
-    labels: np.ndarray
-    r: np.ndarray
-    share: np.ndarray
-
-    def __getitem__(self, rows: slice, /) -> np.ndarray:
-        share = self.share[rows]
-        excess = self.r[rows] * -share[:, None]
-        excess[np.arange(len(share)), self.labels[rows]] += share
-        return excess
-
-
-def _even(problem: Problem) -> np.ndarray:
-    """(N, k) the predictor that prefers no label to another, of those that can occur."""
-    row_of, masks = problem.label_masks
-    even = np.isfinite(masks) / np.isfinite(masks).sum(axis=1, keepdims=True)
-    return even[row_of]
-
-
 def _by_kind(problem: Problem, theta: np.ndarray) -> Weights:
     """θ as the kernels take it."""
     nodes, edges = split_weights(problem.design, theta, problem.n_labels)
     return Weights(nodes, edges.reshape(-1, problem.n_labels**2))
-
-
-def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
-    """The same rows in compressed form."""
-    if isinstance(matrix, SparseRows):
-        return matrix
-    rows = sp.csr_array(matrix)
-    indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
-    return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,37 @@ from robustruct.parallel import over_ranges
 PARTS = 4  # of a pass, where a process has several shards
 
 
+class Variables(Protocol):
+    """The dual variables of a shard, whatever adversaries are kept as."""
+
+    gap: np.ndarray
+    """(S,) as the last visits saw it."""
+
+    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
+        """Improve those of the samples in ``order``, and θ with them."""
+
+    def move_predictors(self) -> None:
+        """The centres p0 go to where the predictor is."""
+
+    def shared_gap(self) -> float:
+        """The samples' part of the duality gap, as the last visits saw it."""
+
+    def moments(self, out: np.ndarray) -> None:
+        """Into ``out``: G(q), recomputed."""
+
+    def gain(self) -> float:
+        """The part of the dual that is not the penalty."""
+
+    def regret(self, theta: np.ndarray) -> float:
+        """The part of the primal that is not the penalty, at p0."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What visits have changed; `restore` takes it back."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from an earlier `state`."""
+
+
 class ShardState:
     """The samples of one shard, and what training has made of them."""
 
@@ -35,7 +66,7 @@ class ShardState:
         """About the weights divided by their scales."""
 
     @cached_property
-    def dual(self) -> DualVariables:
+    def dual(self) -> Variables:
         return DualVariables(self.problem, self.tuning)
 
     @cached_property
@@ -56,12 +87,13 @@ class LocalShards:
     """Samples of this process, in one or more shards."""
 
     generation = 0
+    _state: type[ShardState] = ShardState
 
     def __init__(self, problems: Sequence[Problem] | Mapping[int, Problem], tuning: Tuning) -> None:
         """``problems`` by the numbers of their shards."""
         numbered = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
         self.tuning = tuning
-        self.shards = {number: ShardState(one, tuning) for number, one in numbered.items()}
+        self.shards = {number: self._state(one, tuning) for number, one in numbered.items()}
 
     @classmethod
     def of(cls, problem: Problem) -> LocalShards:
@@ -81,7 +113,8 @@ class LocalShards:
     @property
     def dual(self) -> DualVariables | None:
         """The dual variables of all samples, if they are one shard."""
-        return self.first.dual if len(self.shards) == 1 else None
+        dual = self.first.dual if len(self.shards) == 1 else None
+        return dual if isinstance(dual, DualVariables) else None
 
     @property
     def outline(self) -> Outline:
@@ -126,7 +159,7 @@ class LocalShards:
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q)."""
         dual = [shard.dual for shard in self.shards.values()]
-        return self._regret(theta), sum(b.problem.gain(b.q.r) for b in dual)
+        return self._regret(theta), sum(b.gain() for b in dual)
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """The same with the adversary at the truth."""
@@ -134,8 +167,7 @@ class LocalShards:
         return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
 
     def _regret(self, theta: np.ndarray) -> float:
-        shards = self.shards.values()
-        return sum(shard.problem.regret(theta, shard.dual.p0) for shard in shards)
+        return sum(shard.dual.regret(theta) for shard in self.shards.values())
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient)."""

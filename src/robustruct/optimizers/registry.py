@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robustruct.errors import IncompatibleError
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Shards
+from robustruct.optimizers.tuning import SPARSE, Density
 
 
 def _dual_ascent() -> Optimizer:
@@ -20,6 +22,12 @@ def _lbfgs() -> Optimizer:
     return LBFGS()
 
 
+def _natural_ascent() -> Optimizer:
+    from robustruct.optimizers.natural_ascent import NaturalAscent
+
+    return NaturalAscent()
+
+
 def _subgradient() -> Optimizer:
     from robustruct.optimizers.subgradient import Subgradient
 
@@ -30,16 +38,39 @@ def _subgradient() -> Optimizer:
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "dual_ascent": _dual_ascent,
     "lbfgs": _lbfgs,
+    "natural_ascent": _natural_ascent,
     "subgradient": _subgradient,
 }
+FINEST = 1e-5  # gaps that visits in float32 can reach
+MANY_PAIRS = 2**27  # samples times pairs of labels: eight bytes each
 AUTO = {"game": "dual_ascent", "hinge": "dual_ascent", "likelihood": "lbfgs"}
 
 
-def chosen(optimizer: str | Optimizer, objective: str) -> Optimizer:
+def chosen(
+    optimizer: str | Optimizer, objective: str, temperature: float, tol: float, shards: Shards
+) -> Optimizer:
     """The optimizer that is meant by a name, "auto" or an object with options."""
-    if isinstance(optimizer, str):
-        optimizer = OPTIMIZERS[AUTO[objective] if optimizer == "auto" else optimizer]()
-    return optimizer
+    if not isinstance(optimizer, str):
+        return optimizer
+    if optimizer == "auto":
+        optimizer = AUTO[objective]
+        smooth = objective != "likelihood" and temperature > 0
+        if smooth or (objective == "likelihood" and _suits_natural_ascent(tol, shards)):
+            optimizer = "natural_ascent"
+    return OPTIMIZERS[optimizer]()
+
+
+def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
+    """Whether it should be quicker than L-BFGS on a likelihood: forests with sparse features."""
+    if not isinstance(shards, LocalShards) or tol < FINEST:
+        return False
+    problems = [shard.given for shard in shards.shards.values()]
+    if any(problem.design.batch.n_chords for problem in problems):
+        return False
+    pairs = sum(problem.design.batch.n_samples * problem.n_labels**2 for problem in problems)
+    if pairs > MANY_PAIRS or not shards.tuning.scales.trivial:
+        return False
+    return Density.of_all(map(Density.of, problems)).regime() is SPARSE
 
 
 def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:

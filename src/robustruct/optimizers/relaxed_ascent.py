@@ -21,14 +21,14 @@ import scipy.sparse as sp
 
 from robustruct.errors import IncompatibleError
 from robustruct.features import Design, adjoint, labelling_features, sum_over_tables
-from robustruct.features.matrix import SparseRows, take_rows
+from robustruct.features.matrix import SparseRows, sparse_rows, take_rows
 from robustruct.graphs import Batch
 from robustruct.kernels.forests import peel_forests
 from robustruct.kernels.relaxation import adjust_edges
 from robustruct.kernels.weight_vectors import centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent
-from robustruct.optimizers.dual_variables import sparse_rows
+from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.scaling import UNSCALED
 from robustruct.optimizers.tuning import tuning_for
@@ -162,7 +162,9 @@ class RelaxedAscent(PairwiseAscent):
         if centre is not None:
             self.centre[self.real] = centre / tuning.scales.of_weights
             self._settle()
-        self.dual = shards.shards[0].dual
+        dual = shards.shards[0].dual
+        assert isinstance(dual, DualVariables)
+        self.dual = dual
 
     @property
     def weights(self) -> np.ndarray:

@@ -43,6 +43,9 @@ class Tuning:
 SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
 DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
+SMOOTH = Tuning(inner=1, skip=0.0, balance=0.2, mu=1.0)
+"""For T > 0, whatever the data are like."""
+
 
 @dataclass(frozen=True)
 class Density:

@@ -1,0 +1,176 @@
+"""The smooth objectives: cost plus temperature times log loss.
+
+    min over θ, p   (alpha/2)|θ|²  +  Σ_s share_s [ T log Z_s((θ·Φ_s + w L'p_s) / T) − θ·Φ_s(y_s) ]
+
+With L = 0 and T = 1 that is the CRF, with p held at the truth the softmax margin, with p free the
+smooth AGM. For any θ and p, and for any distribution q over labellings with node marginals r,
+
+    primal(θ, p) = alpha/2 |θ|² + Σ_s share_s [ T log Z_s(...) − θ·Φ_s(y_s) ]
+    dual(q)      = Σ_s share_s [ Σ_i w_i min_a (L r_i)_a + T H(q_s) ]  −  |G(q)|² / (2 alpha)
+
+bracket the optimum, with the moments G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)). Both are sums over
+samples but for the penalties, so those of shards add up.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from robustruct.features import SparseRows, split_weights
+from robustruct.features.matrix import sparse_rows, transposed_product
+from robustruct.kernels.natural_bounds import natural_marginals, natural_regrets
+from robustruct.kernels.smooth_structs import (
+    FORBIDDEN,
+    FREE,
+    NOBODY,
+    TRUTH,
+    Adversary,
+    Costs,
+    Features,
+    Rules,
+    Samples,
+    Settings,
+    Weights,
+)
+from robustruct.kernels.structs import JunctionTrees
+from robustruct.objectives.adversarial import Excess, Problem
+from robustruct.parallel import over_samples
+
+LANES = 8  # numbers of float32 in a vector: rows over labels are padded to a multiple
+
+
+def padded(rows: np.ndarray, fill: float, dtype: type = np.float32) -> np.ndarray:
+    """Rows (..., k) with columns of ``fill`` up to the next multiple of LANES."""
+    k = rows.shape[-1]
+    out = np.full((*rows.shape[:-1], k + -k % LANES), fill, dtype)
+    out[..., :k] = rows
+    return out
+
+
+def forbidding(mask: np.ndarray) -> np.ndarray:
+    """Masks of 0 and -inf as kernels take them."""
+    return padded(np.where(np.isneginf(mask), FORBIDDEN, 0.0), FORBIDDEN)
+
+
+class SmoothObjective:
+    """The objective on the samples of one problem, in the arrays that kernels take."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.player = TRUTH if problem.truth_is_predictor else FREE
+        if not problem.cost.any():
+            self.player = NOBODY
+        design = problem.design
+        self.nodes: SparseRows = sparse_rows(design.nodes)
+        self.edges: SparseRows = sparse_rows(design.edges)
+        row_of, masks = problem.label_masks
+        pairs = problem.constraints.pairs
+        self.rules = Rules(row_of, forbidding(masks), forbidding(pairs))
+        self.samples, rows = self._own_tables()
+        x, f = self.nodes, self.edges
+        self.features = Features(x.indptr, x.indices, x.data, f.indptr, f.indices, f.data, rows)
+
+    def _own_tables(self) -> tuple[Samples, np.ndarray]:
+        """(graphs with the numbers of each sample's own tables, the row behind each own table)."""
+        problem, design = self.problem, self.problem.design
+        batch = design.batch
+        slots = np.flatnonzero(batch.parent >= 0)
+        sample_of = np.searchsorted(batch.node_offsets, batch.child[slots], side="right") - 1
+        n_rows = design.edges.shape[0]
+        keys = sample_of * n_rows + design.table_row[design.table_of[slots]]
+        own, number = np.unique(keys, return_inverse=True)
+        start = np.zeros(batch.n_samples + 1, np.intp)
+        np.cumsum(np.bincount(own // n_rows, minlength=batch.n_samples), out=start[1:])
+        table, turned = np.zeros(batch.n_slots, np.intp), np.zeros(batch.n_slots, np.intp)
+        table[slots] = number - start[sample_of]
+        turned[slots] = design.table_turned[design.table_of[slots]]
+        samples = Samples(
+            batch.node_offsets, batch.parent, batch.child, batch.chord_offsets, table, turned,
+            start, problem.labels,
+        )  # fmt: skip
+        return samples, (own % n_rows).astype(np.intp)
+
+    @cached_property
+    def trees(self) -> JunctionTrees | None:
+        """Cliques, where samples have cycles."""
+        batch = self.problem.design.batch
+        if not batch.n_chords:
+            return None
+        batch.buckets.check_memory(self.problem.n_labels)
+        return JunctionTrees(batch.parent, self.samples.table, *batch.buckets.arrays)
+
+    @cached_property
+    def longest(self) -> tuple[int, int]:
+        """(nodes, own tables) of the samples with the most."""
+        most = (
+            int(np.diff(self.samples.offsets).max()),
+            int(np.diff(self.samples.table_start).max()),
+        )
+        return most[0], max(most[1], 1)
+
+    @property
+    def width(self) -> int:
+        return self.rules.nodes.shape[1]
+
+    def costs(self, p0: np.ndarray, dtype: type) -> Costs:
+        """The cost matrix and the node weights in one type of numbers."""
+        problem = self.problem
+        return Costs(
+            padded(problem.cost.T, 0.0, dtype),
+            padded(problem.cost, 0.0, dtype),
+            problem.node_weight.astype(dtype),
+            p0,
+        )
+
+    def settings(self, temperature: float, inv_mu: float = 0.0) -> Settings:
+        """The numbers of a pass."""
+        return Settings(float(temperature), float(inv_mu), self.player)
+
+    def weights(self, theta: np.ndarray) -> Weights:
+        """Views of θ."""
+        nodes, edges = split_weights(self.problem.design, theta, self.problem.n_labels)
+        return Weights(nodes, edges.reshape(-1, self.problem.n_labels**2))
+
+    # ------------------------------------------------------------------------------------- bounds
+
+    def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
+        """The part of the primal that is not the penalty, at the predictor p (N, width)."""
+        problem, regrets = self.problem, np.empty(len(self.problem.share))
+        costs, settings = self.costs(p, np.float64), self.settings(problem.temperature)
+        weights = self.weights(theta)
+        over_samples(
+            lambda first, last: natural_regrets(
+                first, last, self.samples, self.trees, self.features, weights, self.rules, costs,
+                settings, self.longest, regrets,
+            ),
+            problem.design.batch.node_offsets,
+            problem.n_jobs,
+        )  # fmt: skip
+        return float(problem.share @ regrets)
+
+    def moments(self, adversary: Adversary, out: np.ndarray) -> float:
+        """Into ``out``: G(q). Return the part of the dual that is not the penalty."""
+        problem, design = self.problem, self.problem.design
+        k, n_rows = problem.n_labels, self.problem.design.edges.shape[0]
+        r = np.empty((design.batch.n_nodes, k))
+
+        def add(first: int, last: int) -> np.ndarray:
+            sums = np.zeros((n_rows, k, k))
+            natural_marginals(
+                first, last, self.samples, self.trees, self.features.row, problem.share, adversary,
+                self.longest, r, sums,
+            )  # fmt: skip
+            return sums
+
+        parts = over_samples(add, design.batch.node_offsets, problem.n_jobs)
+        for part in parts[1:]:
+            parts[0] += part
+        node_block, edge_block = split_weights(design, out, k)
+        excess = Excess(problem.labels, r, problem.node_share)
+        transposed_product(design.nodes, excess, node_block, problem.n_jobs)
+        transposed_product(
+            design.edges, parts[0].reshape(-1, k * k), edge_block.reshape(-1, k * k), 1
+        )
+        return problem.gain(r) + problem.temperature * float(problem.share @ adversary.entropy)

@@ -1,0 +1,137 @@
+"""Dual ascent in natural parameters: training of the smooth objectives (objectives/smooth.py).
+
+The dual is maximised over one Gibbs distribution a sample; kernels/natural.py says how it moves.
+The centres of the predictors and of the weights follow once a pass, as for T = 0
+(optimizers/dual_ascent.py), and so does the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from robustruct.kernels.weight_vectors import penalty
+from robustruct.objectives.adversarial import Problem
+from robustruct.objectives.smooth import SmoothObjective, padded
+from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_variables import DualVariables
+from robustruct.optimizers.local_shards import LocalShards, ShardState
+from robustruct.optimizers.natural_variables import NaturalVariables
+from robustruct.optimizers.optimizer import Optimizer, PassSpec, Shards, Task
+from robustruct.optimizers.tuning import PULL, SMOOTH, Density
+
+COLDEST = 1e-4
+"""Temperatures below, in units of a mean mistake, are trained as 0."""
+
+
+class SmoothState(ShardState):
+    """The samples of one shard, with Gibbs distributions for adversaries."""
+
+    @cached_property
+    def dual(self) -> NaturalVariables:
+        return NaturalVariables(self.problem, self.tuning)
+
+    def visit(self, number: int, theta: np.ndarray, spec: PassSpec) -> None:
+        """A round of visits at the temperature of the pass."""
+        self.dual.cool(spec.number)
+        super().visit(number, theta, spec)
+
+
+class SmoothShards(LocalShards):
+    """Samples of this process, with Gibbs distributions for adversaries.
+
+    Columns are not scaled: the steps of visits have their lengths searched for.
+    """
+
+    _state = SmoothState
+
+    def __init__(self, problems: Mapping[int, Problem]) -> None:
+        alpha = next(iter(problems.values())).alpha
+        super().__init__(problems, replace(SMOOTH, pull=PULL * alpha))
+
+
+class GibbsAscent(PairwiseAscent):
+    """Both centres and the weights that the Gibbs distributions of all samples imply.
+
+    Visits see the gap before the weights have moved on: with all samples revisited in every pass
+    the certified gap is about half of it, so no certificate is needed to know when to make one.
+    """
+
+    first_check = 20
+    first_optimism = 0.6
+
+
+class ColdAscent(PairwiseAscent):
+    """For a temperature so small that T times any entropy is within the tolerance.
+
+    Then the ascent for T = 0 does, with the primal for T; its dual is a bound for T as well, as the
+    entropy that it leaves out is not negative.
+    """
+
+    def __init__(
+        self, problems: Mapping[int, Problem], *, centre: np.ndarray | None = None
+    ) -> None:
+        cold = {number: replace(problem, temperature=0.0) for number, problem in problems.items()}
+        tuning = Density.of_all(map(Density.of, cold.values())).tuning()
+        self.cold = LocalShards(cold, tuning)
+        self.smooth = {number: SmoothObjective(problem) for number, problem in problems.items()}
+        super().__init__(self.cold, centre=centre)
+
+    def bounds(self) -> tuple[float, float]:
+        """(primal for T at θ and p0, dual for T = 0 at q), both recomputed."""
+        _, dual = super().bounds()
+        return self._primal(), dual
+
+    def plain_bounds(self) -> tuple[float, float]:
+        """The same with the adversary at the truth."""
+        _, dual = super().plain_bounds()
+        return self._primal(), dual
+
+    def _primal(self) -> float:
+        regret = 0.0
+        for number, objective in self.smooth.items():
+            dual = self.cold.shards[number].dual
+            assert isinstance(dual, DualVariables)
+            regret += objective.regret(self.weights, padded(dual.p0, 0.0))
+        return regret + penalty(self.theta, self.squares, self.alpha)
+
+
+def smooth_ascent(shards: LocalShards, centre: np.ndarray | None = None) -> PairwiseAscent:
+    """The ascent for the temperature that the samples' problems have."""
+    problems = {number: shard.given for number, shard in shards.shards.items()}
+    first = shards.first.given
+    if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
+        return ColdAscent(problems, centre=centre)
+    return GibbsAscent(SmoothShards(problems), centre=centre)
+
+
+@dataclass(frozen=True)
+class NaturalAscent(Optimizer):
+    """Ascends the dual of a smooth objective sample by sample, with a certificate.
+
+    What "auto" is for temperatures above 0, and for the CRF where features are sparse.
+    """
+
+    name: ClassVar[str] = "natural_ascent"
+    objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
+
+    def refusal(self, shards: Shards) -> str | None:
+        """Samples of other processes: only sums travel so far, and not those of this ascent."""
+        if isinstance(shards, LocalShards):
+            return None
+        return "optimizer='natural_ascent' takes samples of this process only, without an engine"
+
+    def minimise(self, task: Task) -> None:
+        """See `fit_pairwise`."""
+        assert isinstance(task.shards, LocalShards)  # or it was refused
+        outline, progress = task.shards.outline, task.progress
+        if outline.untrained <= outline.unavoidable:  # one label: weights of 0 cannot be improved
+            zeros = np.zeros(outline.n_weights)
+            progress.report(0, zeros, outline.untrained, outline.unavoidable)
+            return
+        ascent = smooth_ascent(task.shards, task.start)
+        fit_pairwise(ascent, progress, task.max_iter, task.seed)
