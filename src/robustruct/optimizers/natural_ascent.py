@@ -17,7 +17,7 @@ import numpy as np
 from robustruct.kernels.weight_vectors import penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_ascent import MOST_STEPS, PairwiseAscent, fit_pairwise
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.natural_variables import NaturalVariables
@@ -51,7 +51,8 @@ class SmoothShards(LocalShards):
 
     def __init__(self, problems: Mapping[int, Problem]) -> None:
         alpha = next(iter(problems.values())).alpha
-        super().__init__(problems, replace(SMOOTH, pull=PULL * alpha))
+        # A visit is one step, whose length is searched for: there are no more to be asked for.
+        super().__init__(problems, replace(SMOOTH, inner=MOST_STEPS, pull=PULL * alpha))
 
 
 class GibbsAscent(PairwiseAscent):
