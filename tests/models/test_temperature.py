@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph, load
 from robustruct.engines.engine import Samples
-from robustruct.engines.local import MemoryShards
+from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.inference import marginals
@@ -219,9 +218,8 @@ def test_samples_elsewhere_are_refused() -> None:
         check_takes(NaturalAscent(), "likelihood", elsewhere)
     assert chosen("auto", "likelihood", 0.0, 1e-2, elsewhere).name == "lbfgs"
     X, y = samples(n=3)
-    engine = SimpleNamespace(shards=None, n_workers=1)
     with pytest.raises(InvalidInputError, match="leave out engine"):
-        AGM(temperature=1.0, engine=engine).fit(X, y)
+        AGM(temperature=1.0, engine=LocalEngine()).fit(X, y)
 
 
 def test_automatic_optimizers() -> None:
