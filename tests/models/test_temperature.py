@@ -14,6 +14,7 @@ from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.inference import marginals
+from robustruct.optimizers import registry
 from robustruct.optimizers.checkpoints import Checkpoint
 
 COST = np.array([[0.0, 5.0, 2.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
@@ -222,11 +223,13 @@ def test_samples_elsewhere_are_refused() -> None:
         AGM(temperature=1.0, engine=LocalEngine()).fit(X, y)
 
 
-def test_automatic_optimizers() -> None:
-    """The CRF's depends on the data: natural ascent for sparse features, in vain below 1e-5."""
+def test_automatic_optimizers(monkeypatch) -> None:
+    """The CRF's depends on the data: natural ascent for many nodes and sparse features."""
     rng = np.random.default_rng(0)
     X = [[{f"w{rng.integers(2000)}": 1.0} for _ in range(4)] for _ in range(60)]
     y = [rng.integers(2, size=4) for _ in X]
+    assert optimizer_of(CRF(tol=1e-4), X, y) == "lbfgs"
+    monkeypatch.setattr(registry, "MANY_NODES", 200)
     fits = {tol: CRF(alpha=0.1, tol=tol, random_state=0).fit(X, y) for tol in (1e-4, 1e-9)}
     names = {tol: optimizer_of(model, X, y) for tol, model in fits.items()}
     assert names == {1e-4: "natural_ascent", 1e-9: "lbfgs"}

@@ -17,8 +17,8 @@ class AGM(StructuredModel):
     loss : "hamming", "absolute", "squared", (k, k) array or Loss, default="hamming"
         What a mistake costs; see `robustruct.losses`.
     alpha : float, optional
-        Strength of the penalty ``(alpha / 2) |weights|²``; by default 1 / n_samples (with
-        ``sample_weight``, 1 / its sum).
+        Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
+        1 / n_samples (with ``sample_weight``, 1 / its sum).
     optimizer : "auto", "dual_ascent", "natural_ascent", "subgradient" or Optimizer
         "dual_ascent" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
         certificate, and so does "natural_ascent" (what it picks above) in the adversary's natural

@@ -27,8 +27,8 @@ class CRF(StructuredModel):
     optimizer : "auto", "lbfgs" or "natural_ascent"
         "lbfgs" descends by the gradient of all samples. "natural_ascent" ascends the dual sample by
         sample, in natural parameters: far fewer passes where samples share few features. "auto"
-        picks it for chains and trees with sparse features of like size and a ``tol`` of at least
-        1e-5, else "lbfgs".
+        picks it for chains and trees of 50,000 nodes or more with sparse features of like size and
+        a ``tol`` of at least 1e-5, else "lbfgs".
     tol : float
         Relative gap to the optimum, certified.
     decision : "bayes" or "map"

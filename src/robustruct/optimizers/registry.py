@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from robustruct.errors import IncompatibleError
-from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Shards
 from robustruct.optimizers.tuning import SPARSE, Density
 
@@ -43,6 +42,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
 }
 FINEST = 1e-5  # gaps that visits in float32 can reach
 MANY_PAIRS = 2**27  # samples times pairs of labels: eight bytes each
+MANY_NODES = 50_000  # below, L-BFGS is done before the kernels of natural ascent are compiled
 AUTO = {"game": "dual_ascent", "hinge": "dual_ascent", "likelihood": "lbfgs"}
 
 
@@ -61,16 +61,16 @@ def chosen(
 
 
 def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
-    """Whether it should be quicker than L-BFGS on a likelihood: forests with sparse features."""
-    if not isinstance(shards, LocalShards) or tol < FINEST:
+    """Whether it should be quicker than L-BFGS on a likelihood: many nodes with sparse features."""
+    problem = shards.local_problem
+    if problem is None or tol < FINEST:
         return False
-    problems = [shard.given for shard in shards.shards.values()]
-    if any(problem.design.batch.n_chords for problem in problems):
+    batch = problem.design.batch
+    if batch.n_chords or batch.n_nodes < MANY_NODES:
         return False
-    pairs = sum(problem.design.batch.n_samples * problem.n_labels**2 for problem in problems)
-    if pairs > MANY_PAIRS or not shards.tuning.scales.trivial:
+    if batch.n_samples * problem.n_labels**2 > MANY_PAIRS or not shards.tuning.scales.trivial:
         return False
-    return Density.of_all(map(Density.of, problems)).regime() is SPARSE
+    return Density.of(problem).regime() is SPARSE
 
 
 def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:
