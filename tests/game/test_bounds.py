@@ -1,7 +1,8 @@
 """Weak duality and repair: what the bounds prove about any strategies, however bad."""
 
 import numpy as np
-from game_cases import rounding
+import pytest
+from game_cases import random_game, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,13 +37,13 @@ def random_play(game, data, seed):
 
 def as_play(game, p, r, q):
     batch = game.scores.batch
-    tables = np.zeros((*p.shape, p.shape[1]))
+    tables = np.zeros((batch.n_slots, p.shape[1], p.shape[1]))
     tables[batch.slot_of_edge] = q
     turned = batch.flipped
     tables[turned] = tables[turned].transpose(0, 2, 1)
-    n_iter = np.zeros(1, np.intp)
+    n_iter, exhausted = np.zeros(batch.n_samples, np.intp), np.zeros(batch.n_samples, bool)
     p, r = batch.from_user(p).copy(), batch.from_user(r).copy()
-    return Play(p, r, tables, n_iter, np.zeros(1, bool), "test")
+    return Play(p, r, tables, n_iter, exhausted, "test")
 
 
 @settings(max_examples=60)
@@ -102,3 +103,117 @@ def test_repair_makes_anything_feasible(data, seed):
     np.testing.assert_allclose(play.q.sum(2)[inner], play.r[inner], atol=1e-12)
     np.testing.assert_allclose(play.q.sum(1)[inner], play.r[parent[inner]], atol=1e-12)
     assert np.isfinite(play.bounds(game)).all()
+
+
+UNEVEN = np.array([[-0.5, 3.0, 1.0], [1.0, 0.25, -4.0], [2.0, 0.5, 0.0]])
+
+
+def several_games(cycles):
+    """Forests of several sizes in one batch, some pairs and labels forbidden; or with cycles."""
+    rng = np.random.default_rng(3)
+    drawn = [
+        random_game(n, 3, seed, cost=UNEVEN, scale=2.0, weight=rng.uniform(0.2, 2.0, n))
+        for seed, n in enumerate((3, 1, 5, 2, 4))
+    ]
+    drawn[2].node_weight[1] = 0.0
+    drawn[2].unary[4, 0] = drawn[2].pairwise[0, 1, 2] = drawn[4].pairwise[2, 0, 0] = -np.inf
+    drawn[3] = drawn[3]._replace(edges=np.empty((0, 2), int), pairwise=np.empty((0, 3, 3)))
+    if not cycles:
+        return drawn
+    more = [(0, 1, [(0, 2), (2, 1), (1, 0)]), (4, 4, [(0, 1), (2, 1), (2, 3), (3, 0), (0, 2)])]
+    for at, seed, edges in more:
+        tables = np.random.default_rng(seed).normal(size=(len(edges), 3, 3))
+        tables[1, 2, 0] = -np.inf
+        drawn[at] = drawn[at]._replace(edges=np.array(edges), pairwise=tables)
+    return drawn
+
+
+def batch_of(several):
+    unary, edges, pairwise, _, weight = (list(parts) for parts in zip(*several, strict=True))
+    return _checked_game(unary, edges, pairwise, UNEVEN, weight)
+
+
+def largest(table):
+    return np.abs(table[np.isfinite(table)]).max()
+
+
+forests_and_cycles = pytest.mark.parametrize("cycles", [False, True], ids=["forests", "cycles"])
+
+
+@forests_and_cycles
+def test_what_gaps_and_rounding_are_measured_by(cycles):
+    several = several_games(cycles)
+    game = batch_of(several)
+    total_weight = np.array([one.node_weight.sum() for one in several])
+    np.testing.assert_allclose(game.scale(), 7.0 * total_weight, rtol=1e-14)
+    scores = [sum(map(largest, [*one.unary, *one.pairwise])) for one in several]
+    sizes = np.array(scores) + 4.0 * total_weight
+    np.testing.assert_allclose(game.sizes(), sizes, rtol=1e-14)
+    np.testing.assert_allclose(game.rounding(), 1e-14 * sizes, rtol=1e-14)
+    np.testing.assert_allclose(
+        game.allowed_gap(0.125), 0.875 * total_weight + 1e-14 * sizes, rtol=1e-14
+    )
+    # Per node 3 scores and 3 costs, per edge 9 scores; 10 more for what is done to the sums.
+    terms = np.array([6 * len(one.unary) + 9 * len(one.edges) for one in several])
+    most = 2.0**-51 * (terms + 10) * sizes
+    np.testing.assert_allclose(game.most_rounding(), most, rtol=1e-14)
+
+
+@forests_and_cycles
+def test_bounds_of_many_games_are_those_of_each(cycles):
+    several = several_games(cycles)
+    game = batch_of(several)
+    plays = [random_play(game, one, seed) for seed, one in enumerate(several)]
+    p, r, q = (np.concatenate([play[i] for play in plays]) for i in range(3))
+    lower, upper = as_play(game, p, r, q).bounds(game, n_jobs=1)
+    for s, (one, (p, r, _, chosen, share, possible)) in enumerate(zip(several, plays, strict=True)):
+        scored = [labelling_score(one.unary, one.edges, one.pairwise, y) for y in chosen]
+        answers = np.where(possible, r @ UNEVEN.T, np.inf).min(axis=1)
+        assert lower[s] == pytest.approx(share @ scored + one.node_weight @ answers, rel=1e-12)
+        augmented = one.unary + one.node_weight[:, None] * (p @ UNEVEN)
+        everything = [
+            labelling_score(augmented, one.edges, one.pairwise, y)
+            for y in all_labellings(*one.unary.shape)
+        ]
+        assert upper[s] == pytest.approx(max(everything), rel=1e-12)
+
+
+@forests_and_cycles
+def test_repair_is_what_it_says(cycles):
+    """p keeps what is mass; q keeps the child's distribution given its parent's label."""
+    several = several_games(cycles)
+    game = batch_of(several)
+    batch, unary = game.scores.batch, game.scores.unary
+    rng = np.random.default_rng(8)
+    p, r = rng.normal(size=unary.shape), rng.normal(size=unary.shape)
+    q = rng.normal(size=(batch.n_slots, 3, 3))
+    p[0], r[0], p[1, 0] = -1.0, np.nan, np.nan
+    play = Play(p.copy(), r.copy(), q.copy(), np.zeros(5, np.intp), np.zeros(5, bool), "junk")
+    play.repair(game, n_jobs=1)
+    given = np.where((p > 0) & (unary > -np.inf), p, 0.0)
+    empty = given.sum(axis=1) == 0
+    given[empty] = unary[empty] > -np.inf
+    np.testing.assert_allclose(play.p, given / given.sum(axis=1, keepdims=True), rtol=1e-14)
+    assert empty.sum() >= 1
+    if cycles:  # there r and q are the solver's to make feasible
+        return
+    best = unary.copy()  # of the labelling below a node, whose children come before it
+    tables = game.scores.tables[game.scores.table_of[: batch.n_nodes]]
+    for i in range(batch.n_nodes):
+        if batch.parent[i] >= 0:
+            best[batch.parent[i]] += (best[i][:, None] + tables[i]).max(axis=0)
+    for i in reversed(range(batch.n_nodes)):
+        above = batch.parent[i]
+        if above < 0:
+            mass = np.where((r[i] > 0) & (best[i] > -np.inf), r[i], 0.0)
+            mass = mass if mass.any() else np.eye(3)[np.argmax(best[i])]
+            np.testing.assert_allclose(play.r[i], mass / mass.sum(), rtol=1e-14)
+            assert (play.q[i] == 0).all()
+            continue
+        reach = best[i][:, None] + tables[i]
+        given = np.where((q[i] > 0) & (reach > -np.inf), q[i], 0.0)
+        for a in range(3):
+            column = given[:, a] if given[:, a].any() else np.eye(3)[np.argmax(reach[:, a])]
+            expected = play.r[above, a] * column / column.sum()
+            np.testing.assert_allclose(play.q[i, :, a], expected, rtol=1e-13)
+        np.testing.assert_allclose(play.r[i], play.q[i].sum(axis=1), rtol=1e-14)
