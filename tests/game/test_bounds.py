@@ -6,8 +6,10 @@ from game_cases import random_game, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustruct.game.game import Play
+from robustruct.game.game import Play, upper_bounds
 from robustruct.game.solve import _checked_game, solve_game
+from robustruct.kernels.game_bounds import game_upper, make_feasible
+from robustruct.kernels.structs import Strategies
 from robustruct.testing.oracles import all_labellings, labelling_score
 from robustruct.testing.strategies import games
 
@@ -105,14 +107,14 @@ def test_repair_makes_anything_feasible(data, seed):
     assert np.isfinite(play.bounds(game)).all()
 
 
-UNEVEN = np.array([[-0.5, 3.0, 1.0], [1.0, 0.25, -4.0], [2.0, 0.5, 0.0]])
+UNEVEN = np.array([[-0.5, 3.0, 1.0], [1.0, 0.25, -4.0], [2.0, 0.5, 0.0]]) / 8  # range 7 / 8
 
 
 def several_games(cycles):
     """Forests of several sizes in one batch, some pairs and labels forbidden; or with cycles."""
     rng = np.random.default_rng(3)
     drawn = [
-        random_game(n, 3, seed, cost=UNEVEN, scale=2.0, weight=rng.uniform(0.2, 2.0, n))
+        random_game(n, 3, seed, cost=UNEVEN, scale=0.5, weight=rng.uniform(0.2, 2.0, n))
         for seed, n in enumerate((3, 1, 5, 2, 4))
     ]
     drawn[2].node_weight[1] = 0.0
@@ -145,13 +147,13 @@ def test_what_gaps_and_rounding_are_measured_by(cycles):
     several = several_games(cycles)
     game = batch_of(several)
     total_weight = np.array([one.node_weight.sum() for one in several])
-    np.testing.assert_allclose(game.scale(), 7.0 * total_weight, rtol=1e-14)
+    np.testing.assert_allclose(game.scale(), 0.875 * total_weight, rtol=1e-14)
     scores = [sum(map(largest, [*one.unary, *one.pairwise])) for one in several]
-    sizes = np.array(scores) + 4.0 * total_weight
+    sizes = np.array(scores) + 0.5 * total_weight
     np.testing.assert_allclose(game.sizes(), sizes, rtol=1e-14)
     np.testing.assert_allclose(game.rounding(), 1e-14 * sizes, rtol=1e-14)
     np.testing.assert_allclose(
-        game.allowed_gap(0.125), 0.875 * total_weight + 1e-14 * sizes, rtol=1e-14
+        game.allowed_gap(0.25), 0.21875 * total_weight + 1e-14 * sizes, rtol=1e-14
     )
     # Per node 3 scores and 3 costs, per edge 9 scores; 10 more for what is done to the sums.
     terms = np.array([6 * len(one.unary) + 9 * len(one.edges) for one in several])
@@ -178,6 +180,23 @@ def test_bounds_of_many_games_are_those_of_each(cycles):
         assert upper[s] == pytest.approx(max(everything), rel=1e-12)
 
 
+def test_games_in_the_middle_of_a_batch_do_not_need_those_before():
+    game = batch_of(several_games(False))
+    p = np.full(game.scores.unary.shape, 1.0 / 3.0)
+    upper = np.full(5, np.nan)
+    for first, last in ((3, 5), (2, 3), (0, 2)):
+        game_upper(first, last, game.arrays, p, upper)
+    np.testing.assert_array_equal(upper, upper_bounds(game, p, n_jobs=1))
+    rng = np.random.default_rng(0)
+    played = Strategies(*(rng.normal(size=shape) for shape in ((15, 3), (15, 3), (15, 3, 3))))
+    before = [array.copy() for array in played]
+    make_feasible(2, 3, game.arrays.structure, game.arrays.scores, played)
+    others = np.r_[:4, 9:15]
+    for array, old in zip(played, before, strict=True):
+        np.testing.assert_array_equal(array[others], old[others])
+        assert (array[4:9] >= 0).all()
+
+
 @forests_and_cycles
 def test_repair_is_what_it_says(cycles):
     """p keeps what is mass; q keeps the child's distribution given its parent's label."""
@@ -188,6 +207,7 @@ def test_repair_is_what_it_says(cycles):
     p, r = rng.normal(size=unary.shape), rng.normal(size=unary.shape)
     q = rng.normal(size=(batch.n_slots, 3, 3))
     p[0], r[0], p[1, 0] = -1.0, np.nan, np.nan
+    p[unary == -np.inf] = r[unary == -np.inf] = 1.0
     play = Play(p.copy(), r.copy(), q.copy(), np.zeros(5, np.intp), np.zeros(5, bool), "junk")
     play.repair(game, n_jobs=1)
     given = np.where((p > 0) & (unary > -np.inf), p, 0.0)
@@ -217,3 +237,12 @@ def test_repair_is_what_it_says(cycles):
             expected = play.r[above, a] * column / column.sum()
             np.testing.assert_allclose(play.q[i, :, a], expected, rtol=1e-13)
         np.testing.assert_allclose(play.r[i], play.q[i].sum(axis=1), rtol=1e-14)
+
+
+def test_an_adversary_without_mass_plays_the_first_of_the_best_labellings():
+    edges = [np.array([(0, 1), (1, 2)])]
+    game = _checked_game([np.zeros((3, 3))], edges, [np.zeros((2, 3, 3))], UNEVEN, [np.ones(3)])
+    play = as_play(game, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3, 3)))
+    play.repair(game)
+    np.testing.assert_array_equal(play.r, np.eye(3)[[0, 0, 0]])
+    np.testing.assert_array_equal(play.p, np.full((3, 3), 1.0 / 3.0))

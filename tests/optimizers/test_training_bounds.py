@@ -226,16 +226,17 @@ def test_what_rounding_can_do_to_a_certificate():
     theta = np.array([0.5, -2.0, 0.0, 1.0, 0.25])
     # 7 nodes and 5 weights are 12 terms; the sizes are 11 + 2 * 13 * 2 and the bounds themselves.
     expected = 2.0**-51 * (12 + 10) * (63.0 + 4.0 + 3.0)
-    assert outline.rounding(theta, 4.0, -3.0) == pytest.approx(expected, rel=1e-14)
+    assert outline.rounding(theta, 4.0, -3.0) == pytest.approx(expected, rel=1e-14, abs=0)
     without = 2.0**-51 * (12 + 10) * 63.0
-    assert outline.rounding(theta, np.inf, -np.inf) == pytest.approx(without, rel=1e-14)
+    assert outline.rounding(theta, np.inf, -np.inf) == pytest.approx(without, rel=1e-14, abs=0)
     bare = 2.0**-51 * (12 + 10) * 11.0
-    assert outline.rounding(np.empty(0), np.inf, -np.inf) == pytest.approx(bare, rel=1e-14)
+    assert outline.rounding(np.empty(0), np.inf, -np.inf) == pytest.approx(bare, rel=1e-14, abs=0)
 
 
 def test_outlines_add_up():
     one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5)
     other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25)
+    assert Outline.of_all([one]) == one
     assert astuple(Outline.of_all([one, other])) == (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75)
 
 
