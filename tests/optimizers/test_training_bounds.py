@@ -297,3 +297,17 @@ def test_penalties_of_weights_and_moments(n_squares):
     moments = own * theta + (alpha + kappa - own) * (theta - centre)
     gap = penalty(theta, squares, alpha) + dual_penalty(moments, squares, alpha) - moments @ theta
     assert centre_gap(theta, centre, squares, alpha, kappa) == pytest.approx(gap, rel=1e-12)
+
+
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_what_nobody_avoids_where_right_answers_are_not_the_cheapest(hinge):
+    cost = np.array([[0.5, 3.0, 0.25], [1.0, 2.0, 0.5], [0.125, 0.75, 4.0]])
+    case = replace(CASES["trees, asymmetric, weighted"], cost=cost)
+    least = np.array([0.5, 2.0, 4.0] if hinge else [0.125, 0.75, 0.25])
+    expected = sum(
+        share * (weight @ least[labels])
+        for share, weight, labels in zip(case.share, case.weights, case.y, strict=True)
+    )
+    problem = case.problem(hinge=hinge)
+    assert problem.unavoidable == pytest.approx(expected, rel=1e-13)
+    assert problem.gain(problem.truth) == pytest.approx(expected, rel=1e-13)
