@@ -25,6 +25,16 @@ def test_a_crossing_within_rounding_is_put_in_order():
     assert upper.tolist() == [2.0, 3.0]
 
 
+def test_a_crossing_by_all_that_rounding_explains_is_put_in_order():
+    lower, upper = certified(1.5, 1.0, 0.5, "game")
+    assert (lower, upper) == (1.0, 1.5)
+
+
+def test_what_rounding_explains():
+    """Each of two sums is off by an eps (2**-52) of the sizes per term; 10 more to be sure."""
+    assert rounding_of(22, 3.0) == 2 * 2.0**-52 * (22 + 10) * 3.0
+
+
 @pytest.mark.parametrize(
     ("lower", "upper"),
     [(1.5, 1.0), (np.nan, 1.0), (0.0, np.nan), (np.inf, np.inf), (-np.inf, -np.inf)],

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
-from training_cases import CASES, enumerated
+import scipy.sparse
+from training_cases import CASES, enumerated, with_constant
 
 from robustruct import parallel
 from robustruct.errors import InternalError
+from robustruct.kernels.weight_vectors import add_slope, centre_gap, dual_penalty, penalty
+from robustruct.objectives.adversarial import Outline, absolute_sums
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.lbfgs import penalised
 from robustruct.optimizers.local_shards import LocalShards
@@ -181,3 +186,128 @@ def test_who_watches_may_stop_training():
     assert progress.report(2, theta, 2.0, 0.0)
     assert progress.stopped
     assert not progress.converged
+
+
+@every_case
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_sizes_and_constants_are_those_of_the_definition(name, hinge):
+    case = CASES[name]
+    problem = replace(case.problem(hinge=hinge), offset=-2.5)
+    weight = [share * w for share, w in zip(case.share, case.weights, strict=True)]
+    total = np.concatenate(weight).sum()
+    assert problem.cost_size == pytest.approx(total * case.cost.max(), rel=1e-13)
+    assert problem.taken_off == pytest.approx(-2.5 * total, rel=1e-13)
+    least = case.cost.diagonal() if hinge else case.cost.min(axis=0)
+    unavoidable = np.concatenate(weight) @ least[np.concatenate(case.y)]
+    assert problem.unavoidable == pytest.approx(unavoidable, rel=1e-13)
+    sizes = [sum(np.abs(rows).sum() for rows in with_constant(graph)) for graph in case.graphs]
+    assert problem.score_size == pytest.approx(case.share @ sizes, rel=1e-13)
+
+
+def test_costs_that_are_all_equal_leave_the_log_loss():
+    case = CASES["chains, absolute, weighted"]
+    problem = replace(case.problem(), cost=np.full((3, 3), 0.5))
+    shares = np.repeat(case.share, [len(labels) for labels in case.y])
+    expected = shares @ (0.5 * np.concatenate(case.weights) + np.log(3))
+    assert problem.untrained == pytest.approx(expected, rel=1e-13)
+
+
+def test_features_in_absolute_value_of_dense_and_sparse_rows():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((2**16 + 3, 2)) < 0.5, rng.normal(size=(2**16 + 3, 2)), 0.0)
+    expected = np.abs(dense).sum(axis=1)
+    np.testing.assert_allclose(absolute_sums(dense), expected, rtol=1e-12)
+    sparse = scipy.sparse.csr_array(dense)
+    np.testing.assert_allclose(absolute_sums(sparse), expected, rtol=0, atol=1e-9)
+
+
+def test_what_rounding_can_do_to_a_certificate():
+    outline = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.0)
+    theta = np.array([0.5, -2.0, 0.0, 1.0, 0.25])
+    # 7 nodes and 5 weights are 12 terms; the sizes are 11 + 2 * 13 * 2 and the bounds themselves.
+    expected = 2.0**-51 * (12 + 10) * (63.0 + 4.0 + 3.0)
+    assert outline.rounding(theta, 4.0, -3.0) == pytest.approx(expected, rel=1e-14, abs=0)
+    without = 2.0**-51 * (12 + 10) * 63.0
+    assert outline.rounding(theta, np.inf, -np.inf) == pytest.approx(without, rel=1e-14, abs=0)
+    bare = 2.0**-51 * (12 + 10) * 11.0
+    assert outline.rounding(np.empty(0), np.inf, -np.inf) == pytest.approx(bare, rel=1e-14, abs=0)
+
+
+def test_outlines_add_up():
+    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5)
+    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25)
+    assert Outline.of_all([one]) == one
+    assert astuple(Outline.of_all([one, other])) == (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75)
+
+
+def test_records_have_what_was_taken_off_and_gaps_leave_out_what_nobody_avoids():
+    problem = replace(CASES["chains, asymmetric"].problem(), offset=8.0)
+    outline = replace(problem.outline, unavoidable=1.0, untrained=401.0)
+    progress = Progress(outline, 0.1)
+    theta = np.ones(problem.n_weights)
+    progress.report(1, theta, 7.0, 4.0)
+    assert (progress.primal, progress.dual) == (7.0, 4.0)
+    assert progress.gap == 3.0 / 6.0
+    record = progress.history[0]
+    taken_off = 8.0 * np.mean([len(labels) for labels in CASES["chains, asymmetric"].y])
+    assert record.n_iter == 1
+    assert record.primal == pytest.approx(7.0 + taken_off, rel=1e-14)
+    assert record.dual == pytest.approx(4.0 + taken_off, rel=1e-14)
+    assert record.gap == 0.5
+    # From here on 1 % of what knowing nothing costs, beyond what nobody avoids, is more.
+    progress.report(2, theta, 4.5, 4.0)
+    assert progress.gap == 0.5 / 4.0
+    assert progress.gap_at(6.0) == 2.0 / 5.0
+    assert progress.gap_at(np.inf) == np.inf
+    nothing = Progress(replace(outline, unavoidable=0.0, untrained=0.0), 0.1)
+    nothing.report(1, theta, 0.0, 0.0)
+    assert nothing.gap == 0.0
+
+
+def test_weights_are_copied_unless_they_may_be_kept():
+    problem = CASES["chains"].problem()
+    theta, earlier = np.ones(problem.n_weights), np.full(problem.n_weights, 5.0)
+    progress = Progress(problem, 1e-9)
+    progress.theta = earlier
+    progress.report(1, theta, 2.0, 0.0)
+    assert progress.theta is not theta
+    assert (earlier == 5.0).all()
+    progress.report(2, 2 * theta, 2.0, 0.0)  # no better: the weights that came first stay
+    np.testing.assert_array_equal(progress.theta, theta)
+    kept = 3 * theta
+    progress.report(3, kept, 1.5, 0.0, may_keep=True)
+    assert progress.theta is kept
+
+
+@pytest.mark.parametrize("n_squares", [1, 4])
+def test_penalties_of_weights_and_moments(n_squares):
+    rng = np.random.default_rng(n_squares)
+    theta, centre = rng.normal(size=4), rng.normal(size=4)
+    squares, alpha, kappa = rng.uniform(0.1, 3.0, n_squares), 0.3, 0.7
+    own = alpha * squares
+    assert penalty(theta, squares, alpha) == pytest.approx((own / 2 * theta**2).sum(), rel=1e-13)
+    gradient = np.ones(4)
+    add_slope(gradient, theta, squares, alpha)
+    np.testing.assert_allclose(gradient, 1 + own * theta, rtol=1e-13)
+    # The conjugate at m is the largest m'θ − penalty(θ), which is at θ = m / own.
+    at = theta / own
+    most = theta @ at - penalty(at, squares, alpha)
+    assert dual_penalty(theta, squares, alpha) == pytest.approx(most, rel=1e-13)
+    # Fenchel's gap of weights and moments where these are off by (alpha + kappa - own) (θ - z).
+    moments = own * theta + (alpha + kappa - own) * (theta - centre)
+    gap = penalty(theta, squares, alpha) + dual_penalty(moments, squares, alpha) - moments @ theta
+    assert centre_gap(theta, centre, squares, alpha, kappa) == pytest.approx(gap, rel=1e-12)
+
+
+@pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
+def test_what_nobody_avoids_where_right_answers_are_not_the_cheapest(hinge):
+    cost = np.array([[0.5, 3.0, 0.25], [1.0, 2.0, 0.5], [0.125, 0.75, 4.0]])
+    case = replace(CASES["trees, asymmetric, weighted"], cost=cost)
+    least = np.array([0.5, 2.0, 4.0] if hinge else [0.125, 0.75, 0.25])
+    expected = sum(
+        share * (weight @ least[labels])
+        for share, weight, labels in zip(case.share, case.weights, case.y, strict=True)
+    )
+    problem = case.problem(hinge=hinge)
+    assert problem.unavoidable == pytest.approx(expected, rel=1e-13)
+    assert problem.gain(problem.truth) == pytest.approx(expected, rel=1e-13)
