@@ -144,6 +144,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
     ) -> tuple[ShardedData | Samples, Sequence[str]]:
         """(what the engine takes, names of attributes that checking it has set)."""
+        if self.alphas is not None and (self.engine is not None or isinstance(X, ShardedData)):
+            raise IncompatibleError(
+                f"{type(self).__name__}: alphas are compared on samples in memory and without an "
+                "engine; choose alpha on some of the data, then fit with it."
+            )
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
@@ -171,11 +176,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             learnt["input_"] = stored(data.format)
         if self.alphas is None:
             return learnt
-        if problem is None or not isinstance(data, Samples):
-            raise IncompatibleError(
-                f"{type(self).__name__}: alphas are compared on samples in memory and without an "
-                "engine; choose alpha on some of the data, then fit with it."
-            )
+        assert problem is not None  # see `_training_data`
+        assert isinstance(data, Samples)
         from robustruct.models.selection import select_alpha  # takes long to load
 
         alpha, scores = checkpointing.kept_choice(checkpoints) or select_alpha(

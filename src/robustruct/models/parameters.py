@@ -201,7 +201,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
-                lambda value: hasattr(type(value), "shards") and hasattr(type(value), "map"),
+                lambda value: hasattr(type(value), "map"),
                 "give a DaskEngine, or None to train in this process.",
             )
         ),
