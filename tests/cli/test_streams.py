@@ -133,16 +133,24 @@ main()
 """
 
 
+def _interruptible() -> None:
+    """In the child: commands in the background of a shell are started with interrupts ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("name", ["typer", "numba"])
 def test_an_interrupt_while_libraries_are_loaded(name, model) -> None:
     code = SLOW_IMPORT.format(name=name, model=str(model), data=str(TEST))
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_interruptible,
     )
     assert process.stdout is not None
     assert process.stdout.read(7) == b"loading"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGINT  # 130 to a shell
     assert err == b""
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -431,7 +432,13 @@ print(len(model.predict(X)))
 @pytest.mark.skipif(os.name == "nt", reason="signals differ on Windows")
 def test_a_real_interrupt():
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", INTERRUPT],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        # Commands in the background of a shell are started with interrupts ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert done.returncode == 0, done.stderr
     first, certificate, message, count = done.stdout.splitlines()
