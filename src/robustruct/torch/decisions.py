@@ -1,0 +1,105 @@
+"""From scores to tags: the best labelling, least expected cost, or the predictor's strategy."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from robustruct.torch.game import (
+    Costs,
+    Scores,
+    SmoothGame,
+    check_feasible,
+    exact_game,
+    gibbs,
+    possible_labels,
+)
+
+GAME_TOL, GAME_STEPS = 1e-4, 1000
+"""Of games that are solved to predict; in training less will do."""
+EXACT_TOL = 1e-6
+
+
+class Decisions:
+    """What can be decided in a batch, with what that takes computed when it is first needed."""
+
+    def __init__(
+        self,
+        scores: Scores,
+        costs: Costs,
+        temperature: float,
+        game: bool,
+        rules: bool,
+        tol: float = GAME_TOL,
+    ) -> None:
+        self.scores, self.costs, self.temperature = scores, costs, temperature
+        self.game, self.rules = game, rules
+        self.tol = min(tol, GAME_TOL)
+
+    @cached_property
+    def _strategies(self) -> tuple[Tensor, Tensor]:
+        """(B, n, k) of the predictor and of the adversary."""
+        if self.temperature == 0:
+            found = exact_game(self.scores, self.costs, EXACT_TOL)
+            return found.predictor, found.nodes
+        game = SmoothGame(self.scores, self.costs, self.temperature)
+        p = game.solve(self.tol, GAME_STEPS)
+        return p, game.adversary(p).nodes
+
+    def gibbs(self) -> Tensor:
+        """(B, n, k) node marginals of the scores alone."""
+        found = gibbs(self.scores, self.temperature)
+        check_feasible(found.log_partition)
+        return found.nodes
+
+    def probabilities(self) -> Tensor:
+        """(B, n, k) an estimate of P(tag | x); at temperature 0 the predictor's strategy."""
+        if not self.game:
+            return self.gibbs()
+        p, r = self._strategies
+        chosen = p if self.temperature == 0 else r
+        return torch.where(self.scores.alive[:, :, None], chosen, 0.0)
+
+    def labels(self, decision: str) -> Tensor:
+        """(B, n) tags; 0 where there is no token."""
+        if decision == "map":
+            return self._best(self.scores)
+        gains = self._gains(decision)
+        if not self.rules:
+            return torch.where(self.scores.alive, gains.argmax(-1), 0)
+        # Token by token the choice could break a rule: take the best choice that keeps them all.
+        unary = torch.where(torch.isneginf(self.scores.unary), -torch.inf, gains)
+        pairwise = torch.where(torch.isneginf(self.scores.pairwise), -torch.inf, 0.0)
+        kept = Scores(unary, pairwise.to(unary.dtype), self.scores.parents, self.scores.alive)
+        return self._best(kept)
+
+    def _best(self, scores: Scores) -> Tensor:
+        labels, values = scores.forests().max_product(scores.unary, scores.pairwise)
+        check_feasible(values)
+        return labels
+
+    def _gains(self, decision: str) -> Tensor:
+        """(B, n, k) what each tag is worth.
+
+        To Bayes's decision, minus what it costs. Else its share in the predictor's strategy, less how
+        much dearer it is than the best answer to the adversary, in units of the range of the cost: of
+        tags that are not played the better one is worth more.
+        """
+        weight = self.costs.weight[:, :, None]
+        if decision == "bayes":
+            return -self.costs.answers(self.gibbs())
+        p, r = self._strategies
+        answers = r @ self.costs.matrix
+        barred = ~possible_labels(self.scores)
+        best = answers.masked_fill(barred, torch.inf).amin(-1, keepdim=True)
+        spread = self.costs.matrix.max() - self.costs.matrix.min()
+        gains = p - (answers - best) / torch.where(spread > 0, spread, 1.0)
+        return weight * gains if self.rules else gains
+
+    def risk(self, decision: str) -> Tensor:
+        """(B,) the expected cost of the tags under the probabilities."""
+        answers = self.costs.answers(self.probabilities())
+        chosen = self.labels(decision)[:, :, None]
+        return answers.gather(2, chosen)[:, :, 0].sum(1)

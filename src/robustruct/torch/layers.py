@@ -1,0 +1,480 @@
+"""Output layers for taggers: a drop-in for pytorch-crf that knows what mistakes cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from robustruct.constraints import Constraints
+from robustruct.errors import InvalidInputError
+from robustruct.objectives.adversarial import unit_of_temperature
+from robustruct.torch.checks import (
+    check_needs_temperature,
+    check_one_of,
+    check_scores,
+    check_tags_type,
+    check_temperature,
+    check_values,
+    check_weight_type,
+    checked_cost,
+    checked_mask,
+    values_known,
+)
+from robustruct.torch.decisions import Decisions
+from robustruct.torch.functional import MAX_ITER, TOL, Samples, front_first, weights
+from robustruct.torch.game import Costs, Scores
+from robustruct.torch.message_passing import working_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from robustruct.models.base import StructuredModel
+
+DECISIONS = ("auto", "map", "bayes", "predictor")
+
+
+class _ChainLayer(nn.Module):
+    """Transitions between tags, and what can be asked of them given emissions."""
+
+    def __init__(
+        self,
+        num_tags: int,
+        cost: Any,
+        temperature: float,
+        batch_first: bool,
+        labels: Sequence[Any] | None,
+        constraints: str | None,
+        forbidden: Iterable[tuple[Any, Any]] | None,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        super().__init__()
+        if isinstance(num_tags, bool) or not isinstance(num_tags, int) or num_tags < 1:
+            raise InvalidInputError(f"num_tags={num_tags!r}; expected an integer > 0.")
+        check_temperature(temperature)
+        self.num_tags, self.temperature, self.batch_first = num_tags, temperature, batch_first
+        self.labels = _checked_labels(labels, num_tags, constraints)
+        self.constraints = constraints
+        self.forbidden = None if forbidden is None else list(forbidden)
+        self.tol, self.max_iter = tol, max_iter
+        matrix = checked_cost(cost, self.labels)
+        self.scaled_temperature = 1.0
+        """T: ``temperature`` in the units of the cost; 1 at infinity."""
+        if temperature < math.inf:
+            self.scaled_temperature = temperature * unit_of_temperature(matrix, 1.0)
+        rules = Constraints.build(self.labels, self.forbidden, constraints)
+        self.has_rules = not rules.empty
+        # Not persistent: a state_dict holds what pytorch-crf's holds, no more.
+        buffers = {"cost": matrix, "_pairs": rules.pairs, "_starts": rules.starts}
+        for name, values in {**buffers, "_ends": rules.ends}.items():
+            self.register_buffer(name, torch.as_tensor(values), persistent=False)
+        self.start_transitions = nn.Parameter(torch.empty(num_tags))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags))
+        self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Transitions between -0.1 and 0.1, as in pytorch-crf."""
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def extra_repr(self) -> str:
+        return f"num_tags={self.num_tags}, temperature={self.temperature:g}"
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Costs and rules follow the layer to a device, but stay in their precision."""
+        super()._apply(fn, recurse)
+        dtype = working_dtype(self.transitions.device)
+        for name in ("cost", "_pairs", "_starts", "_ends"):
+            self.register_buffer(name, getattr(self, name).to(dtype), persistent=False)
+        return self
+
+    # ------------------------------------------------------------------------- input
+
+    def _samples(
+        self,
+        emissions: Tensor,
+        tags: Tensor | None,
+        mask: Tensor | None,
+        node_weight: Tensor | None,
+    ) -> tuple[Samples, Tensor]:
+        """The checked batch with the scores of its starts and ends, and where its tokens stood."""
+        layout = "batch, time" if self.batch_first else "time, batch"
+        check_scores(emissions, "emissions", self.num_tags, layout=layout)
+        alive = checked_mask(mask, emissions)
+        check_weight_type(node_weight, emissions)
+        if tags is not None:
+            check_tags_type(tags, emissions)
+
+        def by_sequence(values: Tensor | None) -> Tensor | None:
+            return values if values is None or self.batch_first else values.transpose(0, 1)
+
+        rows, alive = by_sequence(emissions), by_sequence(alive)
+        tags, node_weight = by_sequence(tags), by_sequence(node_weight)
+        assert rows is not None
+        if alive is None:
+            alive = torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+        check_values(rows, "emissions", alive, tags, node_weight)
+        given = torch.zeros_like(alive, dtype=torch.long) if tags is None else tags
+        scores = rows.to(torch.promote_types(rows.dtype, self.transitions.dtype))
+        samples = Samples(
+            scores, self.transitions, None, given, alive, weights(node_weight, scores)
+        )
+        samples = samples.cleared() if mask is None else samples.compressed()
+        return self._with_ends(samples), front_first(alive)
+
+    def _with_ends(self, samples: Samples) -> Samples:
+        """Scores of starts and ends, and the rules."""
+        alive = samples.alive
+        first = torch.zeros_like(alive)
+        first[:, 0] = True
+        last = torch.zeros_like(alive).scatter(1, alive.sum(1, keepdim=True) - 1, True)
+        start, end, pairs = self.start_transitions, self.end_transitions, self.transitions
+        unary = samples.unary + first[:, :, None] * start + last[:, :, None] * end
+        if self.has_rules:
+            # Added where they are, as -inf times 0 is no number.
+            unary = torch.where(first[:, :, None] & torch.isneginf(self._starts), -torch.inf, unary)
+            unary = torch.where(last[:, :, None] & torch.isneginf(self._ends), -torch.inf, unary)
+            pairs = torch.where(torch.isneginf(self._pairs), -torch.inf, pairs)
+        return Samples(unary, pairs, None, samples.tags, alive, samples.weight)
+
+    def _check_rules(self, samples: Samples) -> None:
+        if not self.has_rules or not values_known(samples.unary):
+            return
+        tags, alive = samples.tags, samples.alive
+        unary = samples.unary.detach().gather(2, tags[:, :, None])[:, :, 0]
+        pairs = samples.pairwise.detach()[tags[:, :-1], tags[:, 1:]]
+        broken = torch.isneginf(unary) & alive
+        broken[:, 1:] |= torch.isneginf(pairs) & alive[:, 1:]
+        if bool(broken.any()):
+            row, place = torch.nonzero(broken)[0].tolist()
+            tag = self.labels[int(tags[row, place])]
+            raise InvalidInputError(
+                f"tags of shape {tuple(tags.shape)}: {tag!r} may not stand where it does (sequence "
+                f"{row}, token {place}), by `constraints` or `forbidden`. Correct the tags or drop "
+                "the rule.",
+                sample=row,
+                node=place,
+                field="tags",
+            )
+
+    def _loss(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        mask: Tensor | None,
+        node_weight: Tensor | None,
+        reduction: str,
+    ) -> Tensor:
+        samples, _ = self._samples(emissions, tags, mask, node_weight)
+        self._check_rules(samples)
+        kind = "likelihood" if self.temperature == math.inf else "game"
+        return samples.loss(
+            kind, self.cost, self.scaled_temperature, reduction, self.tol, self.max_iter
+        )
+
+    # ------------------------------------------------------------------------- answers
+
+    def _decisions(
+        self, emissions: Tensor, mask: Tensor | None, node_weight: Tensor | None
+    ) -> tuple[Decisions, Tensor]:
+        """What decisions are made of, and (B, n) the order of places: tokens first."""
+        samples, order = self._samples(emissions.detach(), None, mask, node_weight)
+        dtype = working_dtype(emissions.device)
+        scores = Scores(samples.unary.to(dtype), samples.pairwise.to(dtype), None, samples.alive)
+        costs = Costs(self.cost.to(dtype), samples.weight.to(dtype))
+        game = self.temperature < math.inf
+        found = Decisions(scores, costs, self.scaled_temperature, game, self.has_rules, self.tol)
+        return found, order
+
+    def _chosen(self, decision: str) -> str:
+        check_one_of("decision", decision, DECISIONS)
+        crf = self.temperature == math.inf
+        if decision == "auto":
+            off = self.cost[~torch.eye(self.num_tags, dtype=torch.bool, device=self.cost.device)]
+            if not off.numel() or bool((off == off[0]).all() & (self.cost.diag() == 0).all()):
+                return "map"
+            return "bayes" if crf else "predictor"
+        if decision == "predictor" and crf:
+            return "bayes"  # without costs in training, its answer is the best one to q
+        if decision == "bayes":
+            check_needs_temperature("decision='bayes'", self.temperature)
+        return decision
+
+    @torch.compiler.disable(reason="decisions are read tag by tag into lists")
+    @torch.no_grad()
+    def decode(
+        self,
+        emissions: Tensor,
+        mask: Tensor | None = None,
+        decision: str = "auto",
+        node_weight: Tensor | None = None,
+    ) -> list[list[int]]:
+        """The tags of every sequence's tokens, masked ones left out.
+
+        Parameters
+        ----------
+        emissions : Tensor of shape (time, batch, num_tags), or (batch, time, num_tags)
+        mask : bool Tensor of shape (time, batch) or (batch, time), optional
+        decision : "auto", "map", "bayes" or "predictor"
+            "map" takes the best-scoring tags, "bayes" the tag of least expected cost under the
+            distribution of the scores, "predictor" the likeliest tag of the predictor's strategy in
+            the game (for a CRF, where there is no game, as "bayes"). "auto" is "map" if all mistakes
+            cost the same, else "predictor", of a CRF "bayes". Whatever it is, tags keep the rules.
+        node_weight : Tensor like ``mask``, optional
+        """
+        found, _ = self._decisions(emissions, mask, node_weight)
+        tags = found.labels(self._chosen(decision)).tolist()
+        lengths = found.scores.alive.sum(1).tolist()
+        return [row[:length] for row, length in zip(tags, lengths, strict=True)]
+
+    @torch.no_grad()
+    def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Node marginals of exp(score / T), in the shape of emissions; 0 where there is no token.
+
+        Not differentiable. Of a CRF these are P(tag | x); of a `ChainAGM` see ``predict_proba``.
+
+        Parameters
+        ----------
+        emissions, mask
+            As for ``decode``.
+        """
+        check_needs_temperature("marginals()", self.temperature)
+        found, order = self._decisions(emissions, mask, None)
+        return self._in_place(found.gibbs(), order, emissions)
+
+    @torch.no_grad()
+    def predict_proba(
+        self, emissions: Tensor, mask: Tensor | None = None, node_weight: Tensor | None = None
+    ) -> Tensor:
+        """An estimate of P(tag | x), in the shape of emissions; 0 where there is no token.
+
+        The adversary's marginals in the game, of a CRF its own. At temperature 0, where these are
+        not unique, the strategy of the predictor.
+
+        Parameters
+        ----------
+        emissions, mask, node_weight
+            As for ``decode``.
+        """
+        found, order = self._decisions(emissions, mask, node_weight)
+        return self._in_place(found.probabilities(), order, emissions)
+
+    @torch.no_grad()
+    def risk(
+        self,
+        emissions: Tensor,
+        mask: Tensor | None = None,
+        decision: str = "auto",
+        node_weight: Tensor | None = None,
+    ) -> Tensor:
+        """(batch,) the expected cost of ``decode`` under ``predict_proba``, summed over tokens.
+
+        Parameters
+        ----------
+        emissions, mask, decision, node_weight
+            As for ``decode``.
+        """
+        check_needs_temperature("risk()", self.temperature)
+        found, _ = self._decisions(emissions, mask, node_weight)
+        return found.risk(self._chosen(decision)).to(self.transitions.dtype)
+
+    def _in_place(self, values: Tensor, order: Tensor, emissions: Tensor) -> Tensor:
+        """Values of tokens (B, n, k) where these stood in the emissions."""
+        index = order[:, :, None].expand_as(values)
+        found = torch.zeros_like(values).scatter(1, index, values).to(self.transitions.dtype)
+        return found if self.batch_first else found.transpose(0, 1)
+
+    # ------------------------------------------------------------------------- export
+
+    def export(self, decision: str = "auto") -> StructuredModel:
+        """A model of robustruct with these transitions, costs and rules, whose features are emissions.
+
+        It solves certified games, ranks the k best labellings, explains and saves itself; see
+        ``export_samples`` for its input.
+
+        Parameters
+        ----------
+        decision : "auto", "map", "bayes" or "predictor"
+        """
+        from robustruct.torch.export import exported_model
+
+        return exported_model(self, self._chosen(decision))
+
+    @torch.no_grad()
+    def export_samples(self, emissions: Tensor, mask: Tensor | None = None) -> list[np.ndarray]:
+        """Emissions as samples of the exported model: one (n, num_tags + 2) array per sequence.
+
+        Parameters
+        ----------
+        emissions, mask
+            As for ``decode``.
+        """
+        from robustruct.torch.export import exported_samples
+
+        rows = emissions if self.batch_first else emissions.transpose(0, 1)
+        alive = checked_mask(mask, emissions)
+        if alive is not None and not self.batch_first:
+            alive = alive.transpose(0, 1)
+        return exported_samples(rows, alive)
+
+
+def _checked_labels(
+    labels: Sequence[Any] | None, num_tags: int, constraints: str | None
+) -> list[Any]:
+    if labels is None:
+        if constraints is not None:
+            raise InvalidInputError(
+                f"constraints={constraints!r} are rules about names of tags; pass labels=[...], one "
+                "for each tag."
+            )
+        return list(range(num_tags))
+    names = list(labels)
+    if len(names) != num_tags or len(set(names)) < num_tags:
+        raise InvalidInputError(
+            f"labels holds {len(names)} names, {len(set(names))} of them different; expected "
+            f"num_tags={num_tags} different ones.",
+            field="labels",
+        )
+    return names
+
+
+class ChainAGM(_ChainLayer):
+    """Sequence layer trained for the cost of mistakes: the adversarial surrogate, to be minimised.
+
+    ``loss = layer(emissions, tags, mask)`` is what to minimise. (``torchcrf.CRF`` returns a
+    log-likelihood, which is maximised, so its users write ``loss = -crf(...)``: that minus goes.)
+    Parameters have the names, shapes and initial values of ``torchcrf.CRF``, and so has the
+    ``state_dict``.
+
+    Parameters
+    ----------
+    num_tags : int
+    cost : "hamming", "absolute", "squared" or (k, k) matrix
+        What a mistake costs; rows are true tags, columns predicted ones.
+    temperature : float
+        Weight of the log loss beside the cost, in units of a mean mistake: 0 is the paper's AGM
+        (solved by compiled code on the CPU), inf a CRF with the cost in the decision only.
+    batch_first : bool
+        Whether emissions are (batch, time, num_tags) rather than (time, batch, num_tags).
+    labels : sequence, optional
+        Names of the tags, for ``constraints``, ``forbidden`` and ``export``.
+    constraints : "BIO" or "BIOES", optional
+        Tagging scheme whose rules hold in training and in what is predicted.
+    forbidden : list of (label, next label), optional
+        Transitions that may not be predicted.
+    tol : float
+        What the predictor may give away in a game, relative to the range of the cost.
+    max_iter : int
+        Most steps of a game, each of which passes messages once.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> cost = [[0, 1, 1], [5, 0, 1], [5, 1, 0]]  # to miss tag 1 or 2 costs 5
+    >>> layer = ChainAGM(3, cost, batch_first=True)
+    >>> emissions, tags = torch.zeros(2, 4, 3), torch.tensor([[0, 1, 2, 0], [0, 0, 0, 0]])
+    >>> layer(emissions, tags).backward()
+    >>> layer.transitions.grad.shape
+    torch.Size([3, 3])
+    >>> layer.decode(emissions, decision="predictor")
+    [[1, 1, 1, 1], [1, 1, 1, 1]]
+    """
+
+    def __init__(
+        self,
+        num_tags: int,
+        cost: Any = "hamming",
+        temperature: float = 1.0,
+        batch_first: bool = False,
+        *,
+        labels: Sequence[Any] | None = None,
+        constraints: str | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+    ) -> None:
+        super().__init__(
+            num_tags, cost, temperature, batch_first, labels, constraints, forbidden, tol, max_iter
+        )
+
+    def forward(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        mask: Tensor | None = None,
+        node_weight: Tensor | None = None,
+        reduction: str = "sum",
+    ) -> Tensor:
+        """The surrogate loss, to be minimised.
+
+        Parameters
+        ----------
+        emissions : Tensor of shape (time, batch, num_tags), or (batch, time, num_tags)
+        tags : integer Tensor of shape (time, batch), or (batch, time)
+            Anything where masked, such as -100.
+        mask : bool Tensor like ``tags``, optional
+            False where there is no token, anywhere in a sequence: the tokens left are neighbours.
+        node_weight : Tensor like ``tags``, optional
+            Weight of each token's cost; 1 by default.
+        reduction : "sum", "mean", "token_mean" or "none"
+            Over the batch; "token_mean" divides by the number of tokens.
+        """
+        return self._loss(emissions, tags, mask, node_weight, reduction)
+
+
+class ChainCRF(_ChainLayer):
+    """``torchcrf.CRF`` with marginals, interior masks, rules, and decisions for a cost.
+
+    ``layer(emissions, tags, mask)`` is the log-likelihood, as in pytorch-crf: to be *maximised*.
+
+    Parameters
+    ----------
+    num_tags : int
+    batch_first : bool
+    cost : "hamming", "absolute", "squared" or (k, k) matrix
+        For decisions; rows are true tags, columns predicted ones.
+    labels, constraints, forbidden
+        As of `ChainAGM`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = ChainCRF(3, batch_first=True)
+    >>> loss = -layer(torch.zeros(2, 4, 3), torch.zeros(2, 4, dtype=torch.long))
+    """
+
+    def __init__(
+        self,
+        num_tags: int,
+        batch_first: bool = False,
+        *,
+        cost: Any = "hamming",
+        labels: Sequence[Any] | None = None,
+        constraints: str | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+    ) -> None:
+        super().__init__(
+            num_tags, cost, math.inf, batch_first, labels, constraints, forbidden, TOL, MAX_ITER
+        )
+
+    def forward(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        mask: Tensor | None = None,
+        reduction: str = "sum",
+    ) -> Tensor:
+        """The log-likelihood, to be maximised.
+
+        Parameters
+        ----------
+        emissions, tags, mask, reduction
+            As of `ChainAGM.forward`.
+        """
+        return -self._loss(emissions, tags, mask, None, reduction)
