@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from timing import machine, rounded, show
 from torchcrf import CRF
 
 from robustruct.torch import ChainAGM, ChainCRF
+from timing import machine, rounded, show
 
 BATCH, TIME, TAGS = 32, 50, 20
 ROUNDS, THREADS = 10, 2

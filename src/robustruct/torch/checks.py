@@ -73,7 +73,11 @@ def check_scores(scores: Tensor, name: str, n_tags: int | None, *, layout: str) 
     if not isinstance(scores, Tensor) or not scores.is_floating_point():
         what = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
         raise InvalidTypeError(f"{name} is {what}; expected a tensor of floats.", field=name)
-    if scores.dim() != 3 or (n_tags is not None and scores.shape[2] != n_tags) or not scores.numel():
+    if (
+        scores.dim() != 3
+        or (n_tags is not None and scores.shape[2] != n_tags)
+        or not scores.numel()
+    ):
         tags = "n_tags" if n_tags is None else n_tags
         raise InvalidInputError(
             f"{name} has shape {shape_of(scores)}; expected ({layout}, {tags}), none of them 0.",

@@ -89,7 +89,9 @@ def _add_labelling(
         edges.view(n_samples, k * k).scatter_add_(1, pair, amount * there)
         tables = scores.pairwise.reshape(k * k)[pair]
     else:
-        edges.view(n_samples, n, k * k).scatter_add_(2, pair[:, :, None], amount * there[:, :, None])
+        edges.view(n_samples, n, k * k).scatter_add_(
+            2, pair[:, :, None], amount * there[:, :, None]
+        )
         tables = scores.pairwise.reshape(n_samples, n, k * k).gather(2, pair[:, :, None])[:, :, 0]
     return (score + torch.where(joined, tables, 0.0)).sum(1)
 

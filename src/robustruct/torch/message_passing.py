@@ -4,9 +4,9 @@ A batch holds B samples of up to n nodes with k labels. Unary scores are (B, n, 
 are one table (k, k) that all edges share, or (B, n, k, k) with the table of the edge into each node.
 Tables are [label of the parent, label of the node]; in a chain the parent is the node before.
 
-Scores are float64 wherever the device has it, and messages are logarithms: products are taken of
-numbers that are 1 at the largest, so labels are lost only where they are e^700 less likely than
-others at the same node.
+Scores are float64 wherever the device has it, and messages are logarithms. One table for all edges
+is multiplied with as exponentials, which is quick; where scores lie too far apart for these, sums are
+taken in logarithms pair by pair.
 """
 
 from __future__ import annotations
@@ -20,9 +20,26 @@ from torch import Tensor
 
 from robustruct.errors import InvalidInputError
 
+
 def working_dtype(device: torch.device) -> torch.dtype:
     """The type of numbers in which messages are computed."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def exponentials_fit(unary: Tensor, pairwise: Tensor) -> bool:
+    """Whether no label that matters is lost when scores are taken relative to the largest.
+
+    A message varies by no more than the scores of the nodes and tables that it went through last.
+    """
+    reach = 2 * (_spread(unary) + _spread(pairwise.reshape(1, -1)))
+    return bool(reach < 0.8 * math.log(torch.finfo(unary.dtype).max))
+
+
+def _spread(rows: Tensor) -> Tensor:
+    """How far apart the finite numbers of a row lie, at most."""
+    top = rows.amax(-1, keepdim=True)
+    low = torch.where(rows > -torch.inf, rows, top).amin(-1, keepdim=True)
+    return torch.where(top > -torch.inf, top - low, 0.0).max()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +115,9 @@ class Chains:
 
     def sum_product(self, unary: Tensor, pairwise: Tensor, *, edges: bool = False) -> Beliefs:
         """One loop over time, in which every sequence is read from both ends."""
+        if not exponentials_fit(unary, pairwise):
+            forests = Forests(parents_of(None, self.alive), self.alive)
+            return forests.sum_product(unary, pairwise, edges=edges)
         n_samples, n, k = unary.shape
         index = self.backwards[:, :, None].expand_as(unary)
         both = unary.new_empty((n, 2, n_samples, k))
@@ -199,7 +219,8 @@ class Forests:
         """Up the levels, then down."""
         k = unary.shape[-1]
         scores = unary.reshape(-1, k)
-        tables = _Tables(pairwise)
+        quick = pairwise.dim() == 2 and exponentials_fit(unary, pairwise)
+        tables = _Tables(pairwise, quick)
         below, sent = scores.clone(), torch.zeros_like(scores)
         for nodes in reversed(self.levels):
             sent[nodes] = tables.up(nodes, below[nodes])
@@ -234,7 +255,7 @@ class Forests:
     def max_product(self, unary: Tensor, pairwise: Tensor) -> tuple[Tensor, Tensor]:
         """The best labelling: (B, n) labels, 0 where there is no node, and (B,) its score."""
         k = unary.shape[-1]
-        best, tables = unary.reshape(-1, k).clone(), _Tables(pairwise)
+        best, tables = unary.reshape(-1, k).clone(), _Tables(pairwise, False)
         choices = []
         for nodes in reversed(self.levels):
             value, choice = (tables.of(nodes) + best[nodes][:, None, :]).max(-1)
@@ -250,13 +271,16 @@ class Forests:
 
 
 class _Tables:
-    """Pairwise scores as messages need them: one table for all edges, or one for each."""
+    """Pairwise scores as messages need them: one table for all edges, or one for each.
 
-    def __init__(self, pairwise: Tensor) -> None:
-        self.pairwise, self.shared = pairwise, pairwise.dim() == 2
-        if self.shared:
-            self.over_children, self.over_parents = _Factor.of(pairwise.T), _Factor.of(pairwise)
-        else:
+    ``quick``: one for all, multiplied with as exponentials.
+    """
+
+    def __init__(self, pairwise: Tensor, quick: bool) -> None:
+        self.pairwise, self.shared, self.quick = pairwise, pairwise.dim() == 2, quick
+        if quick:
+            self.over_nodes, self.over_parents = _Factor.of(pairwise.T), _Factor.of(pairwise)
+        if not self.shared:
             self.flat = pairwise.reshape(-1, *pairwise.shape[-2:])
 
     def of(self, nodes: Tensor) -> Tensor:
@@ -265,12 +289,12 @@ class _Tables:
 
     def up(self, nodes: Tensor, rows: Tensor) -> Tensor:
         """Messages (m, k) to the parents' labels."""
-        if self.shared:
-            return self.over_children.log_product(rows)
-        return (self.flat[nodes] + rows[:, None, :]).logsumexp(2)
+        if self.quick:
+            return self.over_nodes.log_product(rows)
+        return (self.of(nodes) + rows[:, None, :]).logsumexp(2)
 
     def down(self, nodes: Tensor, rows: Tensor) -> Tensor:
         """Messages (m, k) from the parents' labels."""
-        if self.shared:
+        if self.quick:
             return self.over_parents.log_product(rows)
-        return (self.flat[nodes] + rows[:, :, None]).logsumexp(1)
+        return (self.of(nodes) + rows[:, :, None]).logsumexp(1)
