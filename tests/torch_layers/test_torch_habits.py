@@ -141,7 +141,8 @@ from test_torch_habits import batch, tagger
 from robustruct.torch import ChainAGM
 
 torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=2)
+place, rank = "file://" + sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
 model = DistributedDataParallel(tagger(ChainAGM))
 x, tags, mask = (part.chunk(2)[dist.get_rank()] for part in batch())
 model(x, tags, mask).backward()

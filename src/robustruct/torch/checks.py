@@ -161,16 +161,16 @@ def check_values(
     if bool(empty):
         row = int(torch.nonzero(~alive.any(1))[0])
         raise InvalidInputError(
-            f"mask of shape {shape_of(alive)} leaves nothing of sequence {row}; every sequence needs "
-            "a token. Drop it from the batch.",
+            f"mask of shape {shape_of(alive)} leaves nothing of sequence {row}; every sequence "
+            "needs a token. Drop it from the batch.",
             sample=row,
             field="mask",
         )
     if bool(wrong[1]):
         row, place, tag = torch.nonzero(~torch.isfinite(detached) & there)[0].tolist()
         raise InvalidInputError(
-            f"{name} of shape {shape_of(scores)} holds {float(detached[row, place, tag])} (sequence "
-            f"{row}, position {place}, tag {tag}); scores must be finite.",
+            f"{name} of shape {shape_of(scores)} holds {float(detached[row, place, tag])} "
+            f"(sequence {row}, position {place}, tag {tag}); scores must be finite.",
             sample=row,
             node=place,
             field=name,
@@ -196,8 +196,8 @@ def _refuse_tags_or_weights(
     assert weight is not None
     row, place = torch.nonzero((~torch.isfinite(weight) | (weight < 0)) & alive)[0].tolist()
     raise InvalidInputError(
-        f"node_weight of shape {shape_of(weight)} holds {float(weight[row, place])} (sequence {row}, "
-        f"position {place}); weights are finite numbers >= 0.",
+        f"node_weight of shape {shape_of(weight)} holds {float(weight[row, place])} (sequence "
+        f"{row}, position {place}); weights are finite numbers >= 0.",
         sample=row,
         node=place,
         field="node_weight",

@@ -83,9 +83,9 @@ class Decisions:
     def _gains(self, decision: str) -> Tensor:
         """(B, n, k) what each tag is worth.
 
-        To Bayes's decision, minus what it costs. Else its share in the predictor's strategy, less how
-        much dearer it is than the best answer to the adversary, in units of the range of the cost: of
-        tags that are not played the better one is worth more.
+        To Bayes's decision, minus what it costs. Else its share in the predictor's strategy, less
+        how much dearer it is than the best answer to the adversary, in units of the range of the
+        cost: of tags that are not played the better one is worth more.
         """
         weight = self.costs.weight[:, :, None]
         if decision == "bayes":

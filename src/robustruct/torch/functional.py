@@ -16,8 +16,8 @@ cost : "hamming", "absolute", "squared" or (k, k) matrix
 node_weight : Tensor of shape (B, n), optional
     Weight of each node's cost; 1 by default.
 mask : bool Tensor of shape (B, n), optional
-    False where there is no node. What is left of a chain is a chain; what hangs on a masked node of a
-    tree hangs on the nearest node above it.
+    False where there is no node. What is left of a chain is a chain; what hangs on a masked node of
+    a tree hangs on the nearest node above it.
 temperature : float
     Weight of the log loss beside the cost, in units of a mean mistake (of weight 1).
 reduction : "sum", "mean", "token_mean" or "none"
@@ -69,8 +69,8 @@ def adversarial_loss(
 ) -> Tensor:
     """The adversarial surrogate of the cost, to be minimised; arguments as of the module.
 
-    At temperatures above 0 it is smooth. At 0 it is the paper's: the exact game is solved by compiled
-    code on the CPU, and the gradient is a subgradient. At infinity it is the CRF's.
+    At temperatures above 0 it is smooth. At 0 it is the paper's: the exact game is solved by
+    compiled code on the CPU, and the gradient is a subgradient. At infinity it is the CRF's.
 
     Parameters
     ----------
@@ -287,8 +287,8 @@ def _checked_parents(parents: Tensor, unary: Tensor) -> Tensor:
         )
     if values_known(parents) and bool(((parents < -1) | (parents >= n)).any()):
         raise InvalidInputError(
-            f"parents of shape {shape_of(parents)} holds {int(parents.min())}..{int(parents.max())};"
-            f" expected the index of a node, 0..{n - 1}, or -1 at roots.",
+            f"parents of shape {shape_of(parents)} holds numbers from {int(parents.min())} to "
+            f"{int(parents.max())}; expected the index of a node, 0..{n - 1}, or -1 at roots.",
             field="parents",
         )
     return parents.long().expand(n_samples, n)

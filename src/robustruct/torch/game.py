@@ -3,10 +3,10 @@
     V_T(ψ) = min over p   T log Z((ψ + w L'p) / T)              T > 0
 
 p is improved by spectral projected gradients (a step of the length that the last change of the
-gradient suggests, back to the simplex, and a line search that lets the value rise for a moment) in a
-diagonal metric that knows how much each label's costs vary. It is good enough when what p gives away
-against the adversary q that it meets, Σ_i w_i (p_i'L r_i - min_a (L r_i)_a), is small: that is the
-distance to V_T. By the envelope theorem the gradient of V_T is q.
+gradient suggests, back to the simplex, and a line search that lets the value rise for a moment) in
+a diagonal metric that knows how much each label's costs vary. It is good enough when what p gives
+away against the adversary q that it meets, Σ_i w_i (p_i'L r_i - min_a (L r_i)_a), is small: that
+bounds the distance to V_T. By the envelope theorem the gradient of V_T is q.
 
 Costs here are as users give them: rows true labels, columns predicted ones, so L is the transpose.
 """

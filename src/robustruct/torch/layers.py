@@ -223,8 +223,8 @@ class _ChainLayer(nn.Module):
         decision : "auto", "map", "bayes" or "predictor"
             "map" takes the best-scoring tags, "bayes" the tag of least expected cost under the
             distribution of the scores, "predictor" the likeliest tag of the predictor's strategy in
-            the game (for a CRF, where there is no game, as "bayes"). "auto" is "map" if all mistakes
-            cost the same, else "predictor", of a CRF "bayes". Whatever it is, tags keep the rules.
+            the game (for a CRF, where there is no game, as "bayes"). "auto" is "map" if all
+            mistakes cost the same, else "predictor", of a CRF "bayes". Tags keep the rules by any.
         node_weight : Tensor like ``mask``, optional
         """
         found, _ = self._decisions(emissions, mask, node_weight)
@@ -292,7 +292,7 @@ class _ChainLayer(nn.Module):
     # ------------------------------------------------------------------------- export
 
     def export(self, decision: str = "auto") -> StructuredModel:
-        """A model of robustruct with these transitions, costs and rules, whose features are emissions.
+        """A model with these transitions, costs and rules, whose features are emissions.
 
         It solves certified games, ranks the k best labellings, explains and saves itself; see
         ``export_samples`` for its input.
@@ -329,8 +329,8 @@ def _checked_labels(
     if labels is None:
         if constraints is not None:
             raise InvalidInputError(
-                f"constraints={constraints!r} are rules about names of tags; pass labels=[...], one "
-                "for each tag."
+                f"constraints={constraints!r} are rules about names of tags; pass labels=[...], "
+                "one for each tag."
             )
         return list(range(num_tags))
     names = list(labels)

@@ -1,8 +1,8 @@
 """The training losses as one operation of torch, whose gradient is q - truth.
 
 Whatever is iterated inside is not differentiated: by the envelope theorem the gradient of a value
-V(ψ) is the adversary's marginals at the solution. As an operation of its own, with a rule for shapes
-and one for gradients, it goes through ``torch.compile`` in one piece.
+V(ψ) is the adversary's marginals at the solution. As an operation of its own, with a rule for
+shapes and one for gradients, it goes through ``torch.compile`` in one piece.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def structured_loss(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(B,) V(ψ) - ψ(tags), and its gradient by unary and pairwise scores.
 
-    ``kind`` is what V is: "game", "hinge" or "likelihood"; ``temperature`` is T, in the units of the
-    cost.
+    ``kind`` is what V is: "game", "hinge" or "likelihood"; ``temperature`` is T, in the units of
+    the cost.
     """
     dtype, like = working_dtype(unary.device), _output_dtype(unary)
     scores = Scores(unary.to(dtype), pairwise.to(dtype), parents, alive)

@@ -1,12 +1,12 @@
 """Sum-product and max-product over batches of chains and trees, as tensor operations.
 
 A batch holds B samples of up to n nodes with k labels. Unary scores are (B, n, k); pairwise scores
-are one table (k, k) that all edges share, or (B, n, k, k) with the table of the edge into each node.
-Tables are [label of the parent, label of the node]; in a chain the parent is the node before.
+are one table (k, k) that all edges share, or (B, n, k, k) with the table of the edge into each
+node. Tables are [label of the parent, label of the node]; in a chain the parent is the node before.
 
 Scores are float64 wherever the device has it, and messages are logarithms. One table for all edges
-is multiplied with as exponentials, which is quick; where scores lie too far apart for these, sums are
-taken in logarithms pair by pair.
+is multiplied with as exponentials, which is quick; where scores lie too far apart for these, sums
+are taken in logarithms pair by pair.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Structure(Protocol):
 
 
 def structure_of(parents: Tensor | None, alive: Tensor, pairwise: Tensor) -> Structure:
-    """The samples whose nodes are ``alive`` (B, n); ``parents`` None: chains, nodes at the front."""
+    """Of samples whose nodes are ``alive`` (B, n); ``parents`` None: chains, nodes at the front."""
     if parents is None and pairwise.dim() == 2:
         return Chains(alive)
     return Forests(parents_of(parents, alive), alive)
