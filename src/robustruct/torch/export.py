@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -28,7 +28,7 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
     """
     k = layer.num_tags
     cost = layer.cost.cpu().double().numpy().T.copy()  # [predicted, true]
-    options = {
+    options: dict[str, Any] = {
         "decision": decision,
         "forbidden": layer.forbidden,
         "constraints": layer.constraints,
