@@ -4,8 +4,9 @@ The network is the same for all: hashed words, shapes, prefixes and suffixes, tw
 three tokens, a linear layer. On top are `robustruct.torch.ChainAGM`, `ChainCRF`, pytorch-crf's CRF,
 or a softmax with plain or class-weighted cross-entropy. Each is trained with Adam for the same
 number of epochs; for every way to decide, the epoch is chosen by the cost on the development file.
-Costs are per token of the test file, F1 is that of whole names. Means over seeds with 95 %
-t-intervals.
+Names of all types are one, 2,000 sentences are for training, 500 for development and all 1,287 for
+the test: a size that ten minutes of processor time allow. Costs are per token, F1 is that of whole
+names. Means over seeds with 95 % t-intervals.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 from tables import Table
 
-EPOCHS, BATCH, RATE, SEEDS = 6, 32, 1e-2, 5
+EPOCHS, BATCH, RATE, SEEDS = 4, 32, 1e-2, 5
+SENTENCES = {"train": 2000, "dev": 500, "test": None}
 BUCKETS = 2**12
 SIZES = {"word": 32, "shape": 8, "prefix": 12, "suffix": 12}
 HIDDEN = 64
+LABELS = ["B-NAME", "I-NAME", "O"]
 MISSED = (1, 5)
 FITS = {
     "ChainAGM, temperature 1, for cost 1": ("agm", 1, 1.0),
@@ -53,7 +56,7 @@ Sentence = tuple[list[str], list[str]]
 
 
 def read(name: str, limit: int | None = None) -> list[Sentence]:
-    """Sentences of data/wnut17 as (words, tags)."""
+    """Sentences of data/wnut17 as (words, tags); names of all types are one."""
     file = Path(os.environ["ROBUSTRUCT_DATA"]) / "wnut17" / f"{name}.txt.gz"
     sentences: list[Sentence] = []
     words: list[str] = []
@@ -63,7 +66,7 @@ def read(name: str, limit: int | None = None) -> list[Sentence]:
             if line.strip():
                 word, tag = line.rstrip("\n").rsplit("\t", 1)
                 words.append(word)
-                tags.append(tag)
+                tags.append("O" if tag == "O" else tag[:2] + "NAME")
             elif words:
                 sentences.append((words, tags))
                 words, tags = [], []
@@ -227,11 +230,10 @@ def solve(settings: dict[str, Any], key: Key) -> Result:
     warnings.filterwarnings("ignore", message="where received a uint8 condition")
     torch.manual_seed(key["seed"])
     rng = np.random.default_rng(key["seed"])
-    limit = settings["limit"]
-    sentences = {name: read(name, limit) for name in ("train", "dev", "test")}
-    labels = sorted({tag for _, tags in read("train") for tag in tags})
-    assert labels[-1] == "O"
-    train, dev, test = (encoded(part, labels) for part in sentences.values())
+    train, dev, test = (
+        encoded(read(name, settings["limit"] or size), LABELS) for name, size in SENTENCES.items()
+    )
+    labels = LABELS
     model = Tagger(FITS[key["fit"]][0], labels, *FITS[key["fit"]][1:])
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     best: dict[str, dict[str, float]] = {}
@@ -323,6 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     args = parser.parse_args(arguments)
     settings = {"limit": args.limit, "epochs": args.epochs, "rate": RATE, "batch": BATCH}
+    settings["sentences"] = SENTENCES
     experiment = Experiment(args, settings)
     keys = [{"fit": fit, "seed": seed} for seed in range(args.seeds) for fit in FITS]
     results = experiment.run(functools.partial(solve, settings), keys, "taggers")
