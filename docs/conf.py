@@ -1,6 +1,7 @@
 """How the documentation is built: ``python checks.py docs``, then open build/docs/index.html."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from robustruct import __version__
@@ -46,10 +47,13 @@ rst_prolog = ".. |data_note| replace:: " + (
     else "**Not run here:** the data are read from the folder named by ``ROBUSTRUCT_DATA``, which "
     "was not set when this page was built."
 )
+_pattern = r"plot_certificate"
+if _has_data:
+    _pattern = r"plot_" if find_spec("torch") else r"plot_(?!torch)"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_" if _has_data else r"plot_certificate",
+    "filename_pattern": _pattern,
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -156,8 +156,8 @@ for name, decide in ways.items():
     print(f"{name:20}{paid:6.3f}{results[name][1]:7.1%}")
 
 # %%
-# What the cost says matters more than which of the smooth losses is minimised: who decides by it pays
-# less than who takes the likeliest tags. One seed and a few epochs do not rank the rest.
+# Who decides by the cost pays less than who takes the likeliest tags. One seed and a few epochs do
+# not rank the rest.
 
 figure, axes = plt.subplots(figsize=(7, 2.6), layout="constrained")
 axes.barh(list(results), [paid for paid, _ in results.values()], color="#1f5fbf")

@@ -89,6 +89,18 @@ def given() -> dict[str, Any]:
     }
 
 
+def tensors() -> dict[str, Any]:
+    """The same for the page on torch."""
+    torch = pytest.importorskip("torch")
+    return {
+        "n_tags": 3,
+        "cost": [[0, 1, 1], [5, 0, 1], [5, 1, 0]],
+        "emissions": torch.zeros(2, 3, 3, requires_grad=True),
+        "tags": torch.tensor([[0, 1, 0], [2, 0, 0]]),
+        "mask": torch.tensor([[True, True, False]] * 2),
+    }
+
+
 def write_shards(folder: Path) -> None:
     """The same samples as two files."""
     folder.mkdir()
@@ -122,6 +134,8 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = given()
     if page.stem == "index":
         names["y"] = [["entity", "other"], ["entity", "entity"]]
+    if page.stem == "torch":
+        names |= tensors()
     run(page, names)
 
 
