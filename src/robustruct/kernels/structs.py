@@ -235,6 +235,94 @@ class ScaledTables(NamedTuple):
     """(n,) their largest entries."""
 
 
+class SampleEdges(NamedTuple):
+    """The nodes and edges of a sample."""
+
+    lo: int
+    hi: int
+    """Its nodes are lo .. hi-1."""
+    slots: np.ndarray
+    """Where its edges are."""
+
+
+class RelaxedPoint(NamedTuple):
+    """What both players play in a relaxed game, and the prices of agreement on edges."""
+
+    p: np.ndarray
+    """(N, k) the predictor."""
+    r: np.ndarray
+    """(N, k) the adversary's node marginals."""
+    q: np.ndarray
+    """(slots, k, k) its edge marginals [child, parent]."""
+    u: np.ndarray
+    """(slots, 2, k) multipliers of the child's and of the parent's margin of each edge."""
+
+    @classmethod
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedPoint:
+        """To be written before it is read."""
+        k = n_labels
+        p, r = np.empty((2, n_nodes, k))
+        return cls(p, r, np.empty((n_slots, k, k)), np.empty((n_slots, 2, k)))
+
+
+class RelaxedScratch(NamedTuple):
+    """Scratch of the relaxed game."""
+
+    total: RelaxedPoint
+    """The points since the last restart, added up."""
+    trial: RelaxedPoint
+    """A point whose bounds are computed."""
+    best: RelaxedPoint
+    """p and u of the least upper bound, r of the largest lower one."""
+    start: RelaxedPoint
+    """The point of the last restart."""
+    ahead: RelaxedPoint
+    """r and q where the adversary is heading."""
+    gain: np.ndarray
+    """(N, k)."""
+    degree: np.ndarray
+    """(N,) how many edges a node has."""
+    slots: np.ndarray
+    """(slots,)."""
+    flat: np.ndarray
+    """(k * k,)."""
+    line: np.ndarray
+    """(k,)."""
+
+    @classmethod
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedScratch:
+        """For the samples of a batch."""
+        k = n_labels
+        return cls(
+            *(RelaxedPoint.empty(n_nodes, n_slots, k) for _ in range(5)),
+            np.empty((n_nodes, k)),
+            np.empty(n_nodes, np.intp),
+            np.empty(n_slots, np.intp),
+            np.empty(k * k),
+            np.empty(k),
+        )
+
+
+class EdgesAtNodes(NamedTuple):
+    """Scratch: the edges of each node of a sample, one node after the other."""
+
+    start: np.ndarray
+    """(N+1,) node i has the edges start[i] .. start[i+1]-1 of ``slots``."""
+    slots: np.ndarray
+    """(2 * edges,)."""
+
+
+class InnerForest(NamedTuple):
+    """Scratch: some nodes of a sample which, without the others, are a forest."""
+
+    order: np.ndarray
+    """(n,) the nodes, parents before children."""
+    up: np.ndarray
+    """(n,) the slot towards the parent in the forest, or -1."""
+    group: np.ndarray
+    """(N,) -1 for nodes left out."""
+
+
 class CostArrays(NamedTuple):
     """A cost matrix with its closed form; see game/single_node.py."""
 
