@@ -23,7 +23,6 @@ from robustruct.kernels.row_products import all_products
 from robustruct.kernels.structs import (
     Design,
     Features,
-    Marginals,
     Predictor,
     Products,
     Rows,
@@ -38,6 +37,7 @@ from robustruct.kernels.structs import (
     Weights,
 )
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
+from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
@@ -118,23 +118,20 @@ class DualVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
-        """Improve the adversaries of samples ``order`` by up to ``steps`` each, and θ with them.
-
-        ``penalty``: what (penalty / 2) |θ|² holds θ down by.
-        """
+    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
+        """Improve the adversaries of samples ``order``, and θ with them."""
         problem, batch, q = self.problem, self.problem.design.batch, self.q
-        weights, rate = _by_kind(problem, theta), problem.share / penalty
-        several = steps > 1 and not batch.n_chords
+        several = spec.steps > 1 and not batch.n_chords
         products = self.products if several else self._no_products
-        visits = Visits(steps, rate, products, self.gap, self.predictor_regret)
-        predictor = self._predictor
+        rate = problem.share / spec.penalty
+        visits = Visits(spec.steps, rate, products, self.gap, self.predictor_regret)
+        design, weights, predictor = self._design, _by_kind(problem, theta), self._predictor
         if isinstance(q, Atoms):
             visit_cyclic_samples(
                 order,
                 batch.structure,
                 batch.buckets.arrays,
-                self._design,
+                design,
                 weights,
                 predictor,
                 q.arrays,
@@ -145,53 +142,38 @@ class DualVariables:
                 self._changes,
             )
         else:
-            at_once = len(self._turn.moves)
-            a_call = at_once * (SAMPLES_A_CALL // at_once)
+            given = batch.structure, design, weights, predictor, q.arrays, visits
+            shared = self._turn, self._rooms
+            a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
             for first in range(0, len(order), a_call):
                 some = order[first : first + a_call]
-                self._visit_some(some, q.arrays, weights, predictor, visits)
+                self._turn.begin(len(some))
+                own = enumerate(self._scratch[: self._n_threads(len(some))])
+                calls = [(t, some, *given, *shared, scratch, self._changes) for t, scratch in own]
+                together(visit_samples, calls)
         q.grow()
 
-    def _visit_some(
-        self,
-        order: np.ndarray,
-        adversary: Marginals,
-        weights: Weights,
-        predictor: Predictor,
-        visits: Visits,
-    ) -> None:
-        self._turn.begin(len(order))
+    @cached_property
+    def _at_once(self) -> int:
+        """How many samples are worked on together."""
+        return min(TOGETHER, max(1, self.problem.design.batch.n_samples // 100))
 
-        def visit(thread: int) -> None:
-            visit_samples(
-                thread,
-                order,
-                self.problem.design.batch.structure,
-                self._design,
-                weights,
-                predictor,
-                adversary,
-                visits,
-                self._turn,
-                self._rooms,
-                self._scratch[thread],
-                self._changes,
-            )
-
-        at_once = min(len(self._turn.moves), len(order))
-        threads = 1 + int(at_once * self._additions_per_sample // THREAD_PAYS)
-        together(visit, [(t,) for t in range(min(len(self._scratch), at_once, threads))])
+    def _n_threads(self, n_samples: int) -> int:
+        """How many threads are worth it for some samples."""
+        k, batch = self.problem.n_labels, self.problem.design.batch
+        additions = (k * len(self.nodes.data) + k * k * batch.n_nodes) / batch.n_samples
+        at_once = min(self._at_once, n_samples)
+        return min(at_once, 1 + int(at_once * additions // THREAD_PAYS))
 
     @cached_property
     def _turn(self) -> Turn:
         """What threads share about the samples that are worked on together."""
-        n_samples = self.problem.design.batch.n_samples
-        return Turn.room(min(TOGETHER, max(1, n_samples // 100)), self._largest[0])
+        return Turn.room(self._at_once, self._largest[0])
 
     @cached_property
     def _rooms(self) -> SampleScores:
         """For the scores of these samples, or of every thread's if a visit is one step."""
-        n = max(len(self._scratch), len(self._turn.moves))
+        n = max(len(self._scratch), self._at_once)
         problem = self.problem
         return SampleScores.room(n, *self._largest, problem.design.n_tables, problem.n_labels)
 
@@ -218,11 +200,6 @@ class DualVariables:
             WeightChange.none(self.nodes.shape[1], entries, k),
             WeightChange.none(self.edges.shape[1], edges, k * k),
         )
-
-    @cached_property
-    def _additions_per_sample(self) -> float:
-        k, batch = self.problem.n_labels, self.problem.design.batch
-        return (k * len(self.nodes.data) + k * k * batch.n_nodes) / batch.n_samples
 
     # ------------------------------------------------------------------------- what they amount to
 

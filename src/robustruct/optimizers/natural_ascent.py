@@ -21,7 +21,7 @@ from robustruct.optimizers.dual_ascent import MOST_STEPS, PairwiseAscent, fit_pa
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.natural_variables import NaturalVariables
-from robustruct.optimizers.optimizer import Optimizer, PassSpec, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Shards, Task
 from robustruct.optimizers.tuning import PULL, SMOOTH, Density
 
 COLDEST = 1e-4
@@ -34,11 +34,6 @@ class SmoothState(ShardState):
     @cached_property
     def dual(self) -> NaturalVariables:
         return NaturalVariables(self.problem, self.tuning)
-
-    def visit(self, number: int, theta: np.ndarray, spec: PassSpec) -> None:
-        """A round of visits at the temperature of the pass."""
-        self.dual.cool(spec.number)
-        super().visit(number, theta, spec)
 
 
 class SmoothShards(LocalShards):

@@ -16,11 +16,12 @@ from robustruct.kernels.natural_grams import natural_grams
 from robustruct.kernels.smooth_structs import FREE, NOBODY, Adversary, Changes, Grams, Seen
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
+from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
 AT_ONCE = 8  # samples visited under the same θ: costs nothing, 32 cost two passes of 8
-TURNS_AT_ONCE = 64  # in one call of a kernel: between calls an interruption is noticed
+BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
 SMALL = 64  # nodes of a sample whose rows are always multiplied with each other beforehand
 CERTAIN = 20.0  # natural parameter of the truth at the start
 
@@ -47,13 +48,6 @@ class NaturalVariables:
         self.gap = np.full(batch.n_samples, np.inf)
         self.given = np.zeros(batch.n_samples)
         self._gain: float | None = None
-        self.temperature = problem.temperature
-
-    def cool(self, number: int) -> None:
-        """Set T for the visits of a pass: small temperatures are reached from above, by halves."""
-        if self.objective.player != NOBODY:
-            warm = self.problem.cost_scale * 0.5 ** (number - 1)
-            self.temperature = max(self.problem.temperature, warm)
 
     def _count_truth(self) -> None:
         """Into the sums: the edges of the truth."""
@@ -99,31 +93,30 @@ class NaturalVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
+    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.
 
-        ``penalty``: what (penalty / 2) |θ|² holds θ down by. A visit is one step, whatever
-        ``steps`` says: its length is searched for.
+        A visit is one step, however many are asked for: its length is searched for.
         """
         self._gain = None
         objective, problem = self.objective, self.problem
-        costs = objective.costs(self.p0, np.float32)
-        game = costs, objective.settings(self.temperature, self.inv_mu), problem.share / penalty
-        weights = objective.weights(theta)
+        settings = objective.settings(self._temperature(spec.number), self.inv_mu)
+        game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
         at_once = len(self._changes.moved)
-        turn = self._changes, Seen(self.gap, self.given)
-        threads = min(n_threads(problem.n_jobs), at_once)
-        for first in range(0, len(order), TURNS_AT_ONCE * at_once):
-            some = order[first : first + TURNS_AT_ONCE * at_once]
+        given = objective.samples, objective.trees, objective.features, objective.weights(theta)
+        given = *given, objective.rules, game, self.adversary, self.grams
+        seen = self._changes, Seen(self.gap, self.given)
+        threads = range(min(n_threads(problem.n_jobs), at_once))
+        for first in range(0, len(order), BATCHES_A_CALL * at_once):
+            some = order[first : first + BATCHES_A_CALL * at_once]
             counters = np.array([0, 0, min(at_once, len(some))], np.int64)
+            together(natural_visits, [(t == 0, counters, some, *given, seen) for t in threads])
 
-            def work(leads: bool, some: np.ndarray = some, c: np.ndarray = counters) -> None:
-                natural_visits(
-                    leads, c, some, objective.samples, objective.trees, objective.features,
-                    weights, objective.rules, game, self.adversary, self.grams, turn,
-                )  # fmt: skip
-
-            together(work, [(t == 0,) for t in range(threads)])
+    def _temperature(self, number: int) -> float:
+        """T for the visits of a pass: small temperatures are reached from above, by halves."""
+        if self.objective.player == NOBODY:
+            return self.problem.temperature
+        return max(self.problem.temperature, self.problem.cost_scale * 0.5 ** (number - 1))
 
     # ------------------------------------------------------------------------- what they amount to
 
