@@ -664,3 +664,152 @@ class Scratch(NamedTuple):
             np.empty((n_nodes, n_labels)),
             Components.room(n_slots),
         )
+
+
+# ------------------------------------------------------------------------- smooth training (T > 0)
+#
+# Rows over labels are padded to ``width``, a multiple of eight, so that loops over labels are whole
+# vectors. A label that is forbidden, or that only pads, scores FORBIDDEN: a finite number that
+# swallows whatever is added to it, so that differences of scores are 0 there and never NaN.
+#
+# A sample keeps one table per different row of edge features on its edges: its own tables, numbered
+# from table_start[s]; they are indexed [label of the first node, label of the second], as users
+# list edges. ``n`` counts the nodes of one sample, ``m`` its own tables.
+
+FORBIDDEN = -1e30
+
+NOBODY, TRUTH, FREE = 0, 1, 2  # who the predictor is
+
+
+class LabelledGraphs(NamedTuple):
+    """The graphs of all samples, with their own tables and the truth."""
+
+    offsets: np.ndarray
+    """(S+1,) as in `Structure`, like the next three."""
+    chord_offsets: np.ndarray
+    child: np.ndarray
+    parent: np.ndarray
+    table: np.ndarray
+    """(slots,) which of the sample's own tables scores the edge in the slot."""
+    transposed: np.ndarray
+    """(slots,) 1 where the edge was listed as (parent, child)."""
+    table_start: np.ndarray
+    """(S+1,)."""
+    row: np.ndarray
+    """(tables,) the row of edge features behind each own table."""
+    labels: np.ndarray
+    """(N,) the truth."""
+
+
+class PaddedRules(NamedTuple):
+    """What is forbidden, to either player: 0 or FORBIDDEN, to be added."""
+
+    node_kind: np.ndarray
+    """(N,) the row of ``unary_mask`` for each node."""
+    unary_mask: np.ndarray
+    """(kinds, width)."""
+    pair_mask: np.ndarray
+    """(k, width) [first, second label]."""
+
+
+class PaddedCosts(NamedTuple):
+    """The cost matrix L both ways, and the weights of the nodes."""
+
+    of_labels: np.ndarray
+    """(k, width) L transposed: Σ_b r_b of_labels[b] = L r."""
+    of_predictor: np.ndarray
+    """(k, width) L: Σ_a p_a of_predictor[a] = L'p."""
+    weight: np.ndarray
+    """(N,) w."""
+    p0: np.ndarray
+    """(N, width) centre of the predictor; unused unless it is free."""
+
+
+class SmoothSettings(NamedTuple):
+    """Numbers of one pass."""
+
+    temperature: float
+    inv_mu: float
+    """1 / mu of the predictor's centre."""
+    player: int
+    """NOBODY, TRUTH or FREE."""
+
+
+class GibbsAdversary(NamedTuple):
+    """Gibbs distributions of all samples: natural parameters, and what they amount to."""
+
+    psi: np.ndarray
+    """(N, width) natural parameters of the nodes."""
+    tables: np.ndarray
+    """(tables, k, width) and of the own tables."""
+    r: np.ndarray
+    """(N, width) node marginals."""
+    sums: np.ndarray
+    """(tables, k, width) edge marginals added up by own table."""
+    entropy: np.ndarray
+    """(S,)."""
+
+
+class Grams(NamedTuple):
+    """Products of a sample's rows of features: of nodes (n, n) and of own tables (m, m).
+
+    Samples with many nodes have no products of nodes, but numbers for the columns that they use.
+    """
+
+    node_start: np.ndarray
+    nodes: np.ndarray
+    table_start: np.ndarray
+    tables: np.ndarray
+    local: np.ndarray
+    """(entries,) the number of each entry's column in its sample; empty if nobody needs it."""
+    n_columns: np.ndarray
+    """(S,) how many columns a sample without products uses, else 0."""
+
+
+class VisitStats(NamedTuple):
+    """What visits report, sample by sample."""
+
+    gap: np.ndarray
+    """(S,) T KL(q | Gibbs distribution of the scores)."""
+    predictor_regret: np.ndarray
+    """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
+
+
+class GibbsChanges(NamedTuple):
+    """How the samples visited under the same θ change it, until this is applied in their order."""
+
+    nodes: np.ndarray
+    """(at once, longest, width)."""
+    tables: np.ndarray
+    """(at once, most tables, k, width)."""
+    moved: np.ndarray
+    """(at once,) whether there is a change."""
+
+
+class OwnTree(NamedTuple):
+    """Scratch: the tree of a sample, with nodes counted from its first."""
+
+    up: np.ndarray
+    """(longest,) the parent, or -1."""
+    table: np.ndarray
+    transposed: np.ndarray
+
+
+class PaddedExponentials(NamedTuple):
+    """Scratch: scores of a sample as exp relative to the largest of each row or table."""
+
+    nodes: np.ndarray
+    """(longest, width)."""
+    tables: np.ndarray
+    """(most tables, k, width)."""
+    transposed: np.ndarray
+    """(most tables, k, width)."""
+
+
+class PaddedMessages(NamedTuple):
+    """Scratch of one sweep up and one down."""
+
+    inside: np.ndarray
+    """(longest, width)."""
+    message: np.ndarray
+    share: np.ndarray
