@@ -32,7 +32,7 @@ class Relaxed(GameSolver):
 
     max_iter: int = 20_000
     check_every: int = 50
-    """Steps between two looks at the bounds."""
+    """Steps between two computations of the bounds."""
     name: ClassVar[str] = "relaxed"
 
     def play(

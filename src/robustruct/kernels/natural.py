@@ -15,6 +15,7 @@ the Gibbs distribution of the scores.
 import numpy as np
 
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
+from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import quick_helper, quick_kernel, quick_part
 from robustruct.kernels.gibbs import (
     LEAST32,
@@ -354,6 +355,9 @@ def natural_visits(
     counters (3,) int64, shared: samples taken, visited, and open for visits; at first 0, 0 and the
     number of the first samples. game: (costs, settings, rate (S,)). found: (changes, stats), out.
     """
+    order, samples, features = borrowed((order, samples, features))
+    weights, rules, game = borrowed((weights, rules, game))
+    adversary, grams, found = borrowed((adversary, grams, found))
     costs, settings, _ = game
     changes, stats = found
     at_once = len(changes.moved)

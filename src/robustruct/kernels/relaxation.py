@@ -17,6 +17,7 @@ import numpy as np
 
 from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.forests import edges_of_sample
+from robustruct.kernels.game_bounds import least_cost
 from robustruct.kernels.predictor import largest, project_simplex
 from robustruct.kernels.structs import SampleEdges
 from robustruct.kernels.transport import transport
@@ -149,16 +150,8 @@ def _lower(sample, game, r, q):
     k = unary.shape[1]
     total = 0.0
     for i in range(sample.lo, sample.hi):
-        least = np.inf
-        for a in range(k):
-            if unary[i, a] == -np.inf:
-                continue
-            value = 0.0
-            for b in range(k):
-                value += cost[a, b] * r[i, b]
-            least = value if value < least else least
         if weight[i] != 0.0:
-            total += weight[i] * least
+            total += weight[i] * least_cost(i, cost, unary, r)
         for b in range(k):
             if r[i, b] != 0.0:
                 total += r[i, b] * unary[i, b]

@@ -408,24 +408,24 @@ class Marginals(NamedTuple):
     r: np.ndarray
     """(N, k) node marginals."""
     pair: np.ndarray
-    """(N, room) int32, codes child label * k + parent label."""
+    """(N, capacity) int32, codes child label * k + parent label."""
     mass: np.ndarray
-    """(N, room) what the pairs carry."""
+    """(N, capacity) what the pairs carry."""
     count: np.ndarray
     """(N,) int32, how many pairs there are."""
 
 
 class Mixtures(NamedTuple):
-    """The adversary of samples with cycles: a list of labellings, its atoms, for each sample."""
+    """The adversary of samples with cycles: a list of labellings with masses for each sample."""
 
     r: np.ndarray
     """(N, k) node marginals."""
-    atom: np.ndarray
-    """(room, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
+    labelling: np.ndarray
+    """(capacity, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
     mass: np.ndarray
-    """(S, room) what the atoms carry."""
+    """(S, capacity) what the labellings carry."""
     count: np.ndarray
-    """(S,) how many atoms there are."""
+    """(S,) how many labellings there are."""
 
 
 # ------------------------------------------------------------------------------------ sum-product
@@ -502,6 +502,12 @@ class Products(NamedTuple):
     nodes: np.ndarray
     tables: np.ndarray
 
+    @classmethod
+    def none(cls, n_samples: int) -> Products:
+        """Not kept."""
+        starts = np.zeros(n_samples + 1, np.intp)
+        return cls(starts, starts, np.empty(0), np.empty(0))
+
 
 class Visits(NamedTuple):
     """How samples are visited, and what the visits saw."""
@@ -528,7 +534,7 @@ class Move(NamedTuple):
     """(n,) what costs add to the score of best over that of worst."""
 
 
-class Turn(NamedTuple):
+class PendingMoves(NamedTuple):
     """What threads share about the samples that step next, ``at_once`` of them."""
 
     counters: np.ndarray
@@ -539,7 +545,7 @@ class Turn(NamedTuple):
     """(at_once, longest) the move of each."""
 
     @classmethod
-    def room(cls, at_once: int, longest: int) -> Turn:
+    def empty(cls, at_once: int, longest: int) -> PendingMoves:
         """For samples of up to ``longest`` nodes."""
         best, worst = np.empty((2, at_once, longest), np.intp)
         move = Move(best, worst, np.empty((at_once, longest)))
@@ -606,7 +612,7 @@ class SampleScores(NamedTuple):
     """(distinct tables,) their numbers among the tables of all samples."""
 
     @classmethod
-    def room(
+    def empty(
         cls, n_samples: int, n_nodes: int, n_slots: int, n_tables: int, n_labels: int
     ) -> SampleScores:
         """For several samples of up to so many nodes, slots and tables; the sample comes first."""
@@ -637,7 +643,7 @@ class Components(NamedTuple):
     """(1,) how many components there are."""
 
     @classmethod
-    def room(cls, n_slots: int) -> Components:
+    def empty(cls, n_slots: int) -> Components:
         """For samples of up to so many slots."""
         of_node, of_edge, items = np.empty((3, n_slots), np.intp)
         start, number = np.empty(n_slots + 2, np.intp), np.zeros(1, np.intp)
@@ -648,7 +654,7 @@ class Scratch(NamedTuple):
     """What a thread needs to work on a sample: made once, used for one sample after the other."""
 
     sample: Sample
-    """Room for its structure."""
+    """Its structure."""
     place_of: np.ndarray
     """(T,) -1 before and after `gather_scores`."""
     messages: np.ndarray
@@ -656,13 +662,13 @@ class Scratch(NamedTuple):
     components: Components
 
     @classmethod
-    def room(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
+    def empty(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
         """For samples of up to so many nodes and slots."""
         return cls(
             Sample(0, 0, *np.empty((3, n_slots), np.intp)),
             np.full(n_tables, -1, np.intp),
             np.empty((n_nodes, n_labels)),
-            Components.room(n_slots),
+            Components.empty(n_slots),
         )
 
 

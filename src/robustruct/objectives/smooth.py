@@ -86,11 +86,11 @@ class SmoothObjective:
         own, number = np.unique(keys, return_inverse=True)
         start = np.zeros(batch.n_samples + 1, np.intp)
         np.cumsum(np.bincount(own // n_rows, minlength=batch.n_samples), out=start[1:])
-        table, turned = np.zeros(batch.n_slots, np.intp), np.zeros(batch.n_slots, np.intp)
+        table, transposed = np.zeros(batch.n_slots, np.intp), np.zeros(batch.n_slots, np.intp)
         table[slots] = number - start[sample_of]
-        turned[slots] = design.table_turned[design.table_of[slots]]
+        transposed[slots] = design.table_transposed[design.table_of[slots]]
         row = (own % n_rows).astype(np.intp)
-        return LabelledGraphs(*batch.structure, table, turned, start, row, problem.labels)
+        return LabelledGraphs(*batch.structure, table, transposed, start, row, problem.labels)
 
     @cached_property
     def trees(self) -> JunctionTrees | None:

@@ -105,6 +105,11 @@ class LocalShards:
         return next(iter(self.shards.values()))
 
     @property
+    def local_problems(self) -> dict[int, Problem]:
+        """The samples of all shards as they were given."""
+        return {number: shard.given for number, shard in self.shards.items()}
+
+    @property
     def local_problem(self) -> Problem | None:
         """All samples as they were given, if they are one shard."""
         return self.first.given if len(self.shards) == 1 else None
