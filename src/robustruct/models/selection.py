@@ -411,19 +411,9 @@ class _Fold:
     def trial(self, setting: Setting, decisions: Sequence[str]) -> dict[str, Trial]:
         """Train, and look at what is held out with every decision."""
         model = self.model
-        start = None
-        if self.plan is None:
-            settings = model._settings(setting[:2], setting.alpha)
-            self.plan = self.shards.prepare(settings, _silent)
-        else:
-            start = self._start(self.plan, setting)
-            self.plan = self.plan.at(*setting)
-            self.shards.again(self.plan)
-        self.last = setting
-        with warnings.catch_warnings():  # the final fit reports its own convergence
+        with warnings.catch_warnings():  # the final fit says what there is to say
             warnings.simplefilter("ignore", UserWarning)
-            optimizer = model._chosen_optimizer(self.shards, self.plan)
-            model._learn(self.shards, optimizer, self.plan.learnt(), start)
+            self._train(setting)
         if model.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt("interrupted while choosing; no model was trained")
         trusted = model.duality_gap_ <= model.tol
@@ -436,6 +426,19 @@ class _Fold:
             costs = self.held_out.costs(self.held_out.decided(model))
             found[decision] = Trial(costs, self.held_out.weights, trusted)
         return found
+
+    def _train(self, setting: Setting) -> None:
+        start = None
+        if self.plan is None:
+            settings = self.model._settings(setting[:2], setting.alpha)
+            self.plan = self.shards.prepare(settings, _silent)
+        else:
+            start = self._start(self.plan, setting)
+            self.plan = self.plan.at(*setting)
+            self.shards.again(self.plan)
+        self.last = setting
+        optimizer = self.model._chosen_optimizer(self.shards, self.plan)
+        self.model._learn(self.shards, optimizer, self.plan.learnt(), start)
 
     def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
         """The weights of the last fit, as large as they would be at the new temperature.
