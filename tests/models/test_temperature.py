@@ -217,7 +217,7 @@ def test_samples_elsewhere_are_refused() -> None:
     from robustruct.optimizers.natural_ascent import NaturalAscent
     from robustruct.optimizers.registry import check_takes, chosen
 
-    elsewhere = SimpleNamespace(local_problem=None)
+    elsewhere = SimpleNamespace(local_problem=None, local_problems=None)
     with pytest.raises(IncompatibleError, match="use optimizer='lbfgs'"):
         check_takes(NaturalAscent(), "likelihood", elsewhere)
     assert chosen("auto", "likelihood", 0.0, 1e-2, elsewhere).name == "lbfgs"

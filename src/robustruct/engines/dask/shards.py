@@ -49,6 +49,7 @@ class DaskShards:
     """Shards on workers (`WorkerPool`); see `robustruct.optimizers.optimizer.Shards`."""
 
     local_problem = None
+    local_problems = None
     dual = None
 
     def __init__(
