@@ -144,7 +144,7 @@ def test_the_baseline_is_the_cheapest_constant_answer(weighted):
     _, problem = in_memory(CRF(cost), X, y, sample_weight, node_weight)
     found = best_constant(cost, problem, 36.0 if weighted else 8.0)
     w = np.outer(sample_weight, node_weight[0]) if weighted else np.ones((8, 4))
-    by_label = [(w * cost[label][np.array(y)]).sum(axis=1) for label in range(3)]
+    by_label = [(w * cost[np.array(y), label]).sum(axis=1) for label in range(3)]
     np.testing.assert_allclose(found.costs, min(by_label, key=np.sum))
     np.testing.assert_allclose(found.weights, w.sum(axis=1))
 

@@ -91,7 +91,7 @@ class CRF(StructuredModel):
         )
 
     def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
-        return -(self._probabilities(found) @ self.cost_.T)
+        return -(self._probabilities(found) @ self.cost_)
 
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         return marginals(found, n_jobs=self.n_jobs).nodes

@@ -13,7 +13,7 @@ from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
-from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
+from robustruct.losses import LossLike, as_loss, encode_labels, predicted_first, sorted_labels
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import relaxes
 from robustruct.scores import Scores
@@ -118,7 +118,7 @@ class Prediction:
         left, r decides, not what rounding left of p.
         """
         if self.decision == "bayes" or self.temperature == np.inf:
-            return -(self._gibbs(found) @ self.cost_.T)
+            return -(self._gibbs(found) @ self.cost_)
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
@@ -143,7 +143,7 @@ class Prediction:
         for first, last in chunks(batch, k * k):
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-            game = Game(part, self.cost_, weight[nodes])
+            game = Game(part, predicted_first(self.cost_), weight[nodes])
             if self.temperature > 0:
                 from robustruct.game.smooth import play_smooth
 
@@ -183,7 +183,7 @@ class Prediction:
 
     def _expected_costs(self, found: Scores, weight: np.ndarray) -> np.ndarray:
         """(S, 2) the expected cost of decisions under the model's own probabilities, twice."""
-        answers = self._probabilities(found, weight) @ self.cost_.T
+        answers = self._probabilities(found, weight) @ self.cost_
         decided = answers[np.arange(len(answers)), self._decide(found, weight)]
         risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         return np.stack([risk, risk], axis=1)
@@ -259,7 +259,8 @@ class Prediction:
             )
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
-        game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
+        weight = _in_order(node_weight, design.batch, flat)
+        game = Game(found, predicted_first(self.cost_), weight)
         if self.temperature > 0:
             return smooth_solutions(game, self.temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
@@ -352,7 +353,7 @@ class Prediction:
         known = sorted_labels([self.classes_, *arrays])  # may hold labels that training lacks
         predicted = encode_labels(self.classes_, known, "classes")[codes]
         truth = batch.from_user(codes_of(arrays, known))
-        cost = as_loss(self.loss).matrix(known)[predicted, truth]
+        cost = as_loss(self.loss).matrix(known)[truth, predicted]
         starts = batch.node_offsets[:-1]
         return (
             per_sample * np.add.reduceat(weight * cost, starts),

@@ -150,8 +150,8 @@ def best_constant(matrix: np.ndarray, problem: Problem, total_weight: float) -> 
     starts = problem.design.batch.node_offsets[:-1]
     per_sample = problem.share * total_weight
     costs = [
-        per_sample * np.add.reduceat(problem.node_weight * row[problem.labels], starts)
-        for row in matrix
+        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
+        for of_label in matrix.T
     ]
     return Trial(
         min(costs, key=np.sum), per_sample * np.add.reduceat(problem.node_weight, starts), True

@@ -24,6 +24,7 @@ from robustruct.losses import (
     check_costs,
     class_weighted,
     encode_labels,
+    predicted_first,
     sorted_labels,
 )
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
@@ -220,9 +221,10 @@ class Plan:
     """For each type of node the labels it may get; empty without types."""
     rules: Constraints
     cost: np.ndarray
-    """(k, k) costs [predicted, true], class weights included."""
+    """(k, k) costs [true, predicted], class weights included."""
     problem_cost: np.ndarray
-    """(k, k) the cost matrix of the training problem, of which the least is 0."""
+    """(k, k) the cost matrix of the training problem, [predictor's label, adversary's label], of
+    which the least is 0."""
     offset: float
     """What was taken off every cost for that."""
     truth_is_predictor: bool
@@ -345,8 +347,8 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-    game_cost = cost.T if settings.objective == "hinge" else cost
+    # The hinge prices predicting b where y is true: its predictor plays y, its adversary b.
+    game_cost = cost if settings.objective == "hinge" else predicted_first(cost)
     if settings.objective == "likelihood" or settings.temperature == np.inf:
         game_cost, temperature = np.zeros_like(cost), 1.0
     else:
