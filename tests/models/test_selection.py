@@ -169,7 +169,7 @@ def test_the_baseline_is_the_cheapest_constant_answer(weighted):
     plan, problem = in_memory(CRF(cost), X, y, sample_weight, node_weight)
     found = best_constant(plan, problem)
     w = np.outer(sample_weight, node_weight[0]) if weighted else np.ones((8, 4))
-    by_label = [(w * cost[label][np.array(y)]).sum(axis=1) for label in range(3)]
+    by_label = [(w * cost[np.array(y), label]).sum(axis=1) for label in range(3)]
     np.testing.assert_allclose(found.costs, min(by_label, key=np.sum))
     np.testing.assert_allclose(found.weights, w.sum(axis=1))
 
@@ -214,7 +214,7 @@ def test_scores_are_those_of_all_held_out_samples():
 
 # --------------------------------------------------------------------------- members of the family
 
-COST = np.array([[0.0, 1.0], [5.0, 0.0]])
+COST = np.array([[0.0, 5.0], [1.0, 0.0]])
 
 
 def test_every_corner_is_tried_and_the_best_of_all_is_taken():

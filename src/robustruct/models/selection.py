@@ -336,8 +336,8 @@ def best_constant(plan: Plan, problem: Problem) -> Trial:
     starts = problem.design.batch.node_offsets[:-1]
     per_sample = problem.share * plan.weight
     costs = [
-        per_sample * np.add.reduceat(problem.node_weight * row[problem.labels], starts)
-        for row in plan.cost
+        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
+        for of_label in plan.cost.T
     ]
     return Trial(
         min(costs, key=np.sum), per_sample * np.add.reduceat(problem.node_weight, starts), True
