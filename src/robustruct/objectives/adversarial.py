@@ -184,10 +184,6 @@ class Problem:
             taken_off=self.taken_off,
         )
 
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same problem under another penalty."""
-        return replace(self, alpha=alpha)
-
     def digests(self) -> dict[str, str]:
         """Digests of all arrays that training depends on, by what they mean to users."""
         design, rules = self.design, self.constraints

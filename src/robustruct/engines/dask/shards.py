@@ -91,11 +91,6 @@ class DaskShards:
         self.assemble(plan)
         return plan
 
-    def set_alpha(self, alpha: float) -> None:
-        """Train with another penalty."""
-        assert self.plan is not None
-        self.assemble(replace(self.plan, alpha=alpha))
-
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""
         self.pool.assign(range(len(self.data)))
