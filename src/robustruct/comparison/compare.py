@@ -231,7 +231,9 @@ def compare(
     fits, notes = _all_trained(parts, seed, options)
     predicted = {
         name: [
-            labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
+            as_labels(labels)
+            for f, p in zip(of, parts, strict=True)
+            for labels in f.model.predict(p.test.X)
         ]
         for name, of in fits.items()
     }

@@ -127,7 +127,7 @@ class AGM(StructuredModel):
     >>> y = [["D", "N"], ["D", "N"]]
     >>> model = AGM(alpha=0.1, random_state=0).fit(X, y)
     >>> model.predict([[{"w": "a"}, {"w": "cat"}]])
-    [array(['D', 'N'], dtype='<U1')]
+    [['D', 'N']]
     """
 
     _parameters = with_choices(

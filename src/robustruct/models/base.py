@@ -32,7 +32,7 @@ from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
-from robustruct.validation import is_flat
+from robustruct.validation import are_lists, as_listed, is_flat
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
@@ -137,6 +137,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
             learnt = self._learnt(shards, plan, choice)
+            learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
 
@@ -164,6 +165,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
             return X, ()
+        X, y = as_listed(X), as_listed(y)
         flat = is_flat(X)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
