@@ -82,6 +82,14 @@ class Scheme(StrEnum):
     bioes = "BIOES"
 
 
+class BadLabelsChoice(StrEnum):
+    """What to do about training labels that break the rules."""
+
+    repair = "repair"
+    error = "error"
+    drop = "drop"
+
+
 def train_cli(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
     data: Annotated[
@@ -125,6 +133,13 @@ def train_cli(
     constraints: Annotated[
         Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
     ] = None,
+    bad_labels: Annotated[
+        BadLabelsChoice,
+        typer.Option(
+            help="What to do about training labels that break --constraints: read them as the "
+            "CoNLL scorer does, refuse them, or leave their samples out."
+        ),
+    ] = BadLabelsChoice.repair,
     form: FormatOption = None,
     template: TemplateOption = None,
     label_column: LabelColumnOption = None,
@@ -187,6 +202,7 @@ def train_cli(
         dev=dev,
         decision=decision.value if decision else None,
         constraints=constraints.value if constraints else None,
+        bad_labels=bad_labels.value,
         layout=Layout(
             form=form.value if form else None,
             template=None if template is None else str(template),
@@ -221,6 +237,7 @@ def train(
     dev: str | None = None,
     decision: str | None = None,
     constraints: str | None = None,
+    bad_labels: str = "repair",
     layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     scale: Scale = Scale(),  # noqa: B008
     jobs: int = -1,
@@ -247,6 +264,7 @@ def train(
         Labelled file to stop by.
     decision : "map", "predictor" or "bayes", optional
     constraints : "BIO" or "BIOES", optional
+    bad_labels : "repair", "error" or "drop"
     layout : Layout
         Of the labelled files.
     scale : Scale
@@ -269,6 +287,7 @@ def train(
         tol=tol,
         decision=decision,
         constraints=constraints,
+        bad_labels=bad_labels,
         cv=folds,
         n_jobs=jobs,
         random_state=seed,
@@ -348,10 +367,15 @@ def _fit_file(
     estimator: StructuredModel, data: str, layout: Layout, dev: str | None, chosen: ChosenLoss
 ) -> float:
     """Read a file and train on it; returns when the first was done."""
+    from robustruct.bad_labels import Rules, clean_corpus
     from robustruct.formats.recognise import stored
     from robustruct.losses import sorted_labels
 
     corpus = layout.read(data, bool(estimator.verbose))
+    rules = Rules.of(estimator.constraints, estimator.bad_labels)
+    if rules is not None:  # here, so that the warning names lines
+        corpus = clean_corpus(corpus, rules)
+        corpus.bad_labels.warn(rules)
     held_out = _read_dev(estimator, dev, layout, corpus.format)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))

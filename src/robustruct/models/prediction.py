@@ -245,6 +245,7 @@ class Prediction:
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
         """
+        check_is_fitted(self)
 
         def decided(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
@@ -274,6 +275,7 @@ class Prediction:
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
         """
+        check_is_fitted(self)
 
         def distributions(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
