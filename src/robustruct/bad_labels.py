@@ -52,7 +52,7 @@ class BadLabels:
         if rules.action == "drop":
             done, other = "made their samples be left out", "'repair' reads them as the scorer does"
         warnings.warn(
-            f"{self.n_labels} labels in {self.n_samples} samples break constraints="
+            f"y: {self.n_labels} labels in {self.n_samples} samples break constraints="
             f"{rules.scheme!r} and {done}; the first: {'; '.join(self.places)}. bad_labels='error' "
             f"refuses such labels, {other}.",
             UserWarning,

@@ -410,9 +410,9 @@ class HeldOut:
         self.sample_weight = sample_weights(sample_weight, batch.n_samples)
         known = sorted_labels([model.classes_, *arrays])  # may hold labels that training lacks
         self.truth = batch.from_user(codes_of(arrays, known))
-        places = encode_labels(model.classes_, known, "classes")
-        self.cost = costs_with_unknown(as_loss(model.loss), known, model.classes_)[:, places]
-        """(K, k) what predicting each of the model's labels costs where each known label is true"""
+        costs = costs_with_unknown(as_loss(model.loss), known, model.classes_)
+        self.cost = costs[:, encode_labels(model.classes_, known, "classes")]
+        """(K, k) what it costs where each known label is true to predict each that the model has"""
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]

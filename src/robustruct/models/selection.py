@@ -400,6 +400,7 @@ class _Fold:
             warm_start=True,
             max_iter=_passes(model),
             tol=_trial_tol(model),
+            max_time=None,
             checkpoint=None,
         )
         self.shards = MemoryShards(_part(samples, train))
