@@ -239,7 +239,11 @@ BAD = {
     "cut gzip": (CUT_GZIP, (), "the gzip file is damaged or cut off"),
     "unknown label in costs": (b"a B\nb I\n", ("--loss", "costs.csv"), "costs.csv: the data have"),
     "no costs": (b"a B\nb I\n", ("--loss", "none.csv"), "none.csv: there is no such file."),
-    "not BIO": (b"a I-X\nb B-X\n", ("--constraints", "BIO"), "data.conll, line 1: y: sample 0"),
+    "not BIO": (
+        b"a I-X\nb B-X\n",
+        ("--constraints", "BIO", "--bad-labels", "error"),
+        "data.conll, line 1: y: sample 0",
+    ),
 }
 
 

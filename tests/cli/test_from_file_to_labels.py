@@ -73,9 +73,11 @@ def test_costs_of_a_file_reach_the_model() -> None:
     # Z has costs but was never seen; W has none.
     result = evaluate("m", write("test", "a X\na Y\na Z\na W\n"))
     found = [int(label == "X") for label in labelled("m", "test").split()[2::3]]
-    assert result["loss"] == pytest.approx(np.mean([0 if found[0] else 2, 7 if found[1] else 0, 9]))
+    costs = [0 if found[0] else 2, 7 if found[1] else 0, 9, 9]
+    assert result["loss"] == pytest.approx(np.mean(costs))
     assert result["notes"] == [
-        "1 nodes have the label 'W', for which no cost is given; they are left out of the loss."
+        f"1 nodes have the label {label!r}, which training never saw; they count as mistakes."
+        for label in "WZ"
     ]
 
 

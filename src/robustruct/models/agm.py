@@ -51,6 +51,10 @@ class AGM(StructuredModel):
         Transitions that may not be predicted.
     constraints : "BIO" or "BIOES", optional
         Tagging scheme whose rules must hold.
+    bad_labels : "repair", "error" or "drop"
+        What happens to training labels that break ``constraints``. "repair" reads them as the CoNLL
+        scorer does: an I that continues nothing begins a span. "drop" leaves their samples out
+        (``cv`` counts those that are left). Both warn, with the number and the first places.
     inference : "auto", "exact" or "relaxed"
         "exact" goes over the cliques of a graph with cycles, at a cost that grows as k^(w + 1) with
         its treewidth w. "relaxed" lets the adversary play edge marginals that agree on every node
@@ -127,7 +131,7 @@ class AGM(StructuredModel):
     >>> y = [["D", "N"], ["D", "N"]]
     >>> model = AGM(alpha=0.1, random_state=0).fit(X, y)
     >>> model.predict([[{"w": "a"}, {"w": "cat"}]])
-    [array(['D', 'N'], dtype='<U1')]
+    [['D', 'N']]
     """
 
     _parameters = with_choices(

@@ -198,6 +198,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "class_weight": WithTheData(),
         "forbidden": NoIterator(),
         "constraints": WithTheData(),
+        "bad_labels": OneOf("repair", "error", "drop"),
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
