@@ -43,6 +43,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """What is minimised: "game", "hinge" or "likelihood"; see `robustruct.objectives`."""
     bias = True
     """Whether every node has a constant feature; CRFsuite's models have none."""
+    l1 = 0.0
+    """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
     _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.

@@ -74,6 +74,19 @@ class Temperature(Accepted):
 
 
 @dataclass(frozen=True)
+class NotNegative(Accepted):
+    """A finite number >= 0."""
+
+    meaning: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and 0 <= value < math.inf:
+            return None
+        return f"{name}={shown(value)}; {name} is {self.meaning} and must be a number >= 0."
+
+
+@dataclass(frozen=True)
 class Count(Accepted):
     """An integer > 0."""
 
@@ -238,7 +251,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
 """What AGM, CRF and SSVM accept where they do not say otherwise."""
 
 
-def with_choices(without: str = "", **choices: OneOf) -> Mapping[str, Accepted]:
+def with_choices(without: str = "", **choices: Accepted) -> Mapping[str, Accepted]:
     """The table of a model that differs in some choices, and may lack a parameter."""
     table = {**PARAMETERS, **choices}
     return MappingProxyType({name: table[name] for name in table if name != without})

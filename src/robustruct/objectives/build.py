@@ -233,6 +233,7 @@ class Plan:
     n_jobs: int | None
     temperature: float
     """T of the training problem."""
+    l1: float = 0.0
 
     def learnt(self) -> dict[str, Any]:
         """The attributes that a model has before it is trained."""
@@ -280,6 +281,7 @@ class Plan:
             relaxed=relaxed,
             offset=self.offset,
             temperature=self.temperature,
+            l1=self.l1,
         )
 
 
@@ -295,6 +297,7 @@ class Settings(Protocol):
     n_jobs: int | None
     bias: bool
     temperature: float
+    l1: float
     objective: str
     """"game" (AGM), "hinge" (SSVM: the predictor is held at the truth) or "likelihood" (CRF: costs
     play a part in decisions only)."""
@@ -367,4 +370,5 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
         inference=settings.inference,
         n_jobs=settings.n_jobs,
         temperature=temperature,
+        l1=float(settings.l1),
     )

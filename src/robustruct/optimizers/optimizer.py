@@ -325,6 +325,8 @@ class Optimizer(ABC):
     name: ClassVar[str]
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
+    takes_l1: ClassVar[bool] = False
+    """Whether it takes a penalty on absolute weights too."""
 
     def refusal(self, shards: Shards) -> str | None:
         """Why it cannot take these samples, as the end of a sentence; None if it can."""
