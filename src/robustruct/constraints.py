@@ -87,8 +87,8 @@ class Constraints:
         kinds, own = node_kinds(design), self.unary_masks()
         if np.isfinite(self.pairs).all():
             return kinds, own
-        turned = design.table_turned[design.table_of].astype(np.intp)
-        allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), turned))
+        transposed = design.table_transposed[design.table_of].astype(np.intp)
+        allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), transposed))
         rows, row_of = np.unique(allowed, axis=0, return_inverse=True)
         return row_of.reshape(-1), np.where(rows, 0.0, -np.inf)
 
@@ -103,7 +103,7 @@ class Constraints:
         return Scores(
             scores.batch,
             scores.unary + self.unary_masks()[node_kinds(design)],
-            scores.tables + self.pair_masks()[design.table_turned.astype(np.intp)],
+            scores.tables + self.pair_masks()[design.table_transposed.astype(np.intp)],
             scores.table_of,
         )
 
@@ -166,8 +166,8 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
 def _ends(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """(M,) positions of the first and of the second node of every edge, as the user listed them."""
     slots = np.flatnonzero(batch.parent >= 0)
-    child, above, turned = batch.child[slots], batch.parent[slots], batch.flipped[slots]
-    return np.where(turned, above, child), np.where(turned, child, above)
+    child, above, flipped = batch.child[slots], batch.parent[slots], batch.flipped[slots]
+    return np.where(flipped, above, child), np.where(flipped, child, above)
 
 
 def node_kinds(design: Design) -> np.ndarray:

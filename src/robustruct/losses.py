@@ -238,6 +238,12 @@ _BY_NAME: dict[str, Callable[[], Loss]] = {
 }
 
 
+def equal_costs(costs: np.ndarray) -> bool:
+    """Whether all mistakes cost the same, and all right answers do."""
+    mistakes, right = costs[~np.eye(len(costs), dtype=bool)], np.diag(costs)
+    return not len(mistakes) or bool(np.ptp(mistakes) == 0 and np.ptp(right) == 0)
+
+
 def as_loss(loss: LossLike) -> Loss:
     """The loss meant by a name, a square array or a Loss."""
     if isinstance(loss, Loss):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +20,11 @@ from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models import checkpointing
+from robustruct.models.choice import Choice
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
-from robustruct.models.prediction import Prediction
+from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
@@ -56,15 +58,16 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         optimizer: Any = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
-        decision: str = "map",
-        temperature: float = 0.0,
+        decision: str = "auto",
+        temperature: float | str = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         inference: str = "auto",
         engine: Engine | None = None,
         alphas: Sequence[float] | str | None = None,
-        cv: Any = 5,
+        cv: Any = "auto",
+        max_time: float | None = None,
         patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -86,6 +89,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.engine = engine
         self.alphas = alphas
         self.cv = cv
+        self.max_time = max_time
         self.patience = patience
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -124,32 +128,39 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         check_parameters(self)
         checkpoints = checkpointing.opened(self)
         data, kept = self._training_data(X, y, sample_weight, node_weight)
+        choice = self._choice(data, checkpoints)
+        best = None if choice is None else choice.best
+        settings = self if best is None else self._settings(best.setting[:2], best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
         with (self.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
-                plan = shards.prepare(self, tick)
+                plan = shards.prepare(settings, tick)
             stopper = None
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
-            learnt = {**plan.learnt(), **self._chosen_alpha(shards, plan, data, checkpoints)}
-            check_takes(self._chosen_optimizer(shards), self.objective, shards)
-            checkpointing.claim(checkpoints, self, shards, stopper, learnt["inference_"])
+            learnt = self._learnt(shards, plan, choice)
+            if isinstance(data, ShardedData) and data.format is not None:
+                from robustruct.formats.recognise import stored
+
+                learnt["input_"] = stored(data.format)
+            optimizer = self._chosen_optimizer(shards, plan)
+            check_takes(optimizer, plan.objective, shards)
+            identity = optimizer, shards, stopper, learnt["inference_"]
+            checkpointing.claim(checkpoints, settings, *identity)
             start = self._previous_weights(plan.space, plan.classes)
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
-            for name, value in learnt.items():
-                setattr(self, name, value)
-            self._train(shards, start, stopper, checkpoints)
+            self._learn(shards, optimizer, learnt, start, stopper, checkpoints)
         return self
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
     ) -> tuple[ShardedData | Samples, Sequence[str]]:
         """(what the engine takes, names of attributes that checking it has set)."""
-        if self.alphas is not None and (self.engine is not None or isinstance(X, ShardedData)):
+        if self._to_choose and (self.engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
-                f"{type(self).__name__}: alphas are compared on samples in memory and without an "
-                "engine; choose alpha on some of the data, then fit with it."
+                f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
+                "without an engine; choose on some of the data, then fit with what was chosen."
             )
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
@@ -160,50 +171,78 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             X, y = checked_rows(self, X, y, fitting=True)
         return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
 
-    def _chosen_alpha(
-        self,
-        shards: PreparedShards,
-        plan: Plan,
-        data: ShardedData | Samples,
-        checkpoints: Checkpoints | None,
-    ) -> dict[str, Any]:
-        """What the model learns about alpha and inference before it is trained."""
+    def _choice(
+        self, data: ShardedData | Samples, checkpoints: Checkpoints | None
+    ) -> Choice | None:
+        """What held-out samples say about the parameters that are to be chosen."""
+        if not self._to_choose:
+            return None
+        kept = checkpointing.kept_choice(checkpoints)
+        if kept is not None:
+            return kept
+        assert isinstance(data, Samples)  # see `_training_data`
+        from robustruct.models.selection import choose  # takes long to load
+
+        return choose(self, data)
+
+    @property
+    def _to_choose(self) -> str:
+        """The parameters that are chosen on held-out samples, in words."""
+        warm = isinstance(getattr(self, "temperature", 0.0), str)
+        names = ["temperature"] if warm else []
+        if self.alphas is not None or (warm and self.alpha is None):
+            names.append("alpha")
+        return " and ".join(names)
+
+    @property
+    def _objectives(self) -> tuple[str, ...]:
+        """Those to choose from."""
+        return (self.objective,)
+
+    def _settings(self, member: tuple[str, float], alpha: float) -> StructuredModel:
+        """The same parameters but for the member of the family, (objective, temperature)."""
+        settings = copy.copy(self)
+        settings.objective, settings.temperature = member
+        settings.alpha = alpha
+        return settings
+
+    def _learnt(self, shards: PreparedShards, plan: Plan, choice: Choice | None) -> dict[str, Any]:
+        """The attributes that the model has before it is trained."""
         problem = shards.local_problem
-        learnt: dict[str, Any] = {"alpha_": plan.alpha, "inference_": "exact"}
-        if problem is not None and problem.relaxed:
-            learnt["inference_"] = "relaxed"
-        if isinstance(data, ShardedData) and data.format is not None:
-            from robustruct.formats.recognise import stored
+        learnt = plan.learnt()
+        learnt["inference_"] = "relaxed" if problem is not None and problem.relaxed else "exact"
+        learnt["decision_"] = usual_decision(plan)
+        if choice is not None:
+            learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
+        if self.decision != "auto":
+            learnt["decision_"] = self.decision
+        return learnt
 
-            learnt["input_"] = stored(data.format)
-        if self.alphas is None:
-            return learnt
-        assert problem is not None  # see `_training_data`
-        assert isinstance(data, Samples)
-        from robustruct.models.selection import select_alpha  # takes long to load
+    def _chosen_optimizer(self, shards: Shards, plan: Plan) -> Optimizer:
+        return chosen(self.optimizer, plan.objective, plan.temperature, self.tol, shards)
 
-        alpha, scores = checkpointing.kept_choice(checkpoints) or select_alpha(
-            self, problem, plan.classes, data.X, data.y, data.sample_weight, data.node_weight
-        )
-        shards.set_alpha(alpha)
-        return {**learnt, "alpha_": alpha, "alpha_scores_": scores}
-
-    def _chosen_optimizer(self, shards: Shards) -> Optimizer:
-        return chosen(self.optimizer, self.objective, self.temperature, self.tol, shards)
+    @property
+    def alpha_scores_(self) -> dict[float, float]:
+        """Score of each alpha that was tried at the temperature chosen."""
+        return Choice.of(self.trials_).alpha_scores()
 
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _train(
+    def _learn(
         self,
         shards: Shards,
+        optimizer: Optimizer,
+        learnt: Mapping[str, Any],
         start: np.ndarray | None,
-        stopper: EarlyStopping | None,
-        checkpoints: Checkpoints | None,
+        stopper: EarlyStopping | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
-        optimizer = self._chosen_optimizer(shards)
+        """Take what is known before training, and train."""
+        for name, value in learnt.items():
+            setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol)

@@ -6,15 +6,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from robustruct.engines.engine import Engine
-from robustruct.inference import marginals
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import NotNegative, OneOf, OptimizerFor, with_choices
 from robustruct.optimizers.checkpoints import Checkpoint
-from robustruct.scores import Scores
 
 
 class CRF(StructuredModel):
@@ -35,16 +31,17 @@ class CRF(StructuredModel):
         picks there.
     tol : float
         Relative gap to the optimum, certified.
-    decision : "bayes" or "map"
-        Label of least expected cost under the marginals of each node, or the likeliest labelling.
+    decision : "auto", "bayes" or "map"
+        Label of least expected cost under the marginals of each node, which "auto" takes, or the
+        likeliest labelling; with ``alphas`` "auto" takes what costs less on held-out samples.
     inference : "auto" or "exact"
         Marginals are exact; a graph too wide for them is refused.
     """
 
     objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
-        without="temperature",
-        decision=OneOf("bayes", "map"),
+        without=("temperature",),
+        decision=OneOf("auto", "bayes", "map"),
         optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent", "owlqn"),
         l1=NotNegative("the strength of the penalty on absolute weights"),
         inference=OneOf("auto", "exact"),
@@ -59,14 +56,15 @@ class CRF(StructuredModel):
         optimizer: Any = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        decision: str = "bayes",
+        decision: str = "auto",
         class_weight: Mapping[Any, float] | str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
         inference: str = "auto",
         engine: Engine | None = None,
         alphas: Sequence[float] | str | None = None,
-        cv: Any = 5,
+        cv: Any = "auto",
+        max_time: float | None = None,
         patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -88,6 +86,7 @@ class CRF(StructuredModel):
             engine=engine,
             alphas=alphas,
             cv=cv,
+            max_time=max_time,
             patience=patience,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -96,12 +95,3 @@ class CRF(StructuredModel):
             verbose=verbose,
         )
         self.l1 = l1
-
-    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
-        return -(self._probabilities(found) @ self.cost_.T)
-
-    def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        return marginals(found, n_jobs=self.n_jobs).nodes
-
-    def _risks(self, found: Scores, weight: np.ndarray) -> np.ndarray:
-        return self._expected_costs(found, weight)

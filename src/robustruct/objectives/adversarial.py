@@ -190,10 +190,6 @@ class Problem:
             l1=self.l1,
         )
 
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same problem under another penalty."""
-        return replace(self, alpha=alpha)
-
     def digests(self) -> dict[str, str]:
         """Digests of all arrays that training depends on, by what they mean to users."""
         design, rules = self.design, self.constraints
@@ -206,7 +202,7 @@ class Problem:
                 "parent": batch.parent,
                 "table_of": design.table_of,
                 "table_row": design.table_row,
-                "table_turned": design.table_turned,
+                "table_turned": design.table_transposed,
                 "type_of": design.type_of,
             },
             "labels": {"labels": self.labels},
@@ -274,14 +270,14 @@ class Problem:
         row_of, masks = self.label_masks
         allowed = np.isfinite(masks)
         if self.truth_is_predictor:
-            tilts, at = self.cost, self.labels
+            costs, at = self.cost, self.labels
         else:
-            tilts = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
+            costs = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
             at = row_of
         T, total = self.temperature, np.full(len(self.labels), -np.inf)
         for b in range(self.n_labels):
-            tilt = np.where(allowed[row_of, b], self.node_weight * tilts[at, b] / T, -np.inf)
-            total = np.logaddexp(total, tilt)
+            added = np.where(allowed[row_of, b], self.node_weight * costs[at, b] / T, -np.inf)
+            total = np.logaddexp(total, added)
         return T * float(self.node_share @ total)
 
     @cached_property

@@ -8,7 +8,7 @@ the shards' objectives add up to that of all samples. Samples in memory are the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -221,26 +221,59 @@ class Plan:
     rules: Constraints
     cost: np.ndarray
     """(k, k) costs [predicted, true], class weights included."""
-    problem_cost: np.ndarray
-    """(k, k) the cost matrix of the training problem, of which the least is 0."""
-    offset: float
-    """What was taken off every cost for that."""
-    truth_is_predictor: bool
+    objective: str
+    """See `Settings`."""
+    unit: float
+    """What a temperature of 1 comes to, in the units of the cost."""
+    temperature: float
+    """Free of units; infinite for a likelihood."""
     alpha: float
     weight: float
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
     n_jobs: int | None
-    temperature: float
-    """T of the training problem."""
     l1: float = 0.0
+
+    def at(self, objective: str, temperature: float, alpha: float) -> Plan:
+        """The same for another objective, temperature and penalty."""
+        return replace(self, objective=objective, temperature=temperature, alpha=alpha)
+
+    @property
+    def absolute_temperature(self) -> float:
+        """T of the training problem; without costs their unit is free."""
+        return 1.0 if self.temperature == np.inf else self.temperature * self.unit
+
+    @property
+    def _game_cost(self) -> np.ndarray:
+        """(k, k) costs as training takes them.
+
+        The hinge prices predicting b where y is true; the game, p where the adversary plays b.
+        """
+        if self.temperature == np.inf:
+            return np.zeros_like(self.cost)
+        return self.cost.T if self.objective == "hinge" else self.cost
+
+    def retuned(self, problem: Problem) -> Problem:
+        """A problem of the same samples for this objective, temperature and penalty."""
+        cost = self._game_cost
+        offset = float(cost.min())  # the least cost is 0
+        return replace(
+            problem,
+            truth_is_predictor=self.objective == "hinge",
+            cost=np.ascontiguousarray(cost - offset),
+            offset=offset,
+            alpha=self.alpha,
+            temperature=self.absolute_temperature,
+        )
 
     def learnt(self) -> dict[str, Any]:
         """The attributes that a model has before it is trained."""
         found: dict[str, Any] = {
             "classes_": self.classes,
             "cost_": self.cost,
+            "alpha_": self.alpha,
             "temperature_": self.temperature,
+            "absolute_temperature_": self.absolute_temperature,
             "_space": self.space,
             "_rules": self.rules,
         }
@@ -268,21 +301,19 @@ class Plan:
         codes = encode_labels(truth.classes, names, "y")[truth.codes]
         labels = np.ascontiguousarray(design.batch.from_user(codes))
         self.rules.check_truth(design, labels, self.classes)
-        return Problem(
+        problem = Problem(
             design=design,
             labels=labels,
-            cost=self.problem_cost,
+            cost=self.cost,
             node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
             share=truth.sample_weight / self.weight,
             alpha=self.alpha,
             constraints=self.rules,
-            truth_is_predictor=self.truth_is_predictor,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
-            offset=self.offset,
-            temperature=self.temperature,
             l1=self.l1,
         )
+        return self.retuned(problem)
 
 
 class Settings(Protocol):
@@ -348,27 +379,19 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-    game_cost = cost.T if settings.objective == "hinge" else cost
-    if settings.objective == "likelihood" or settings.temperature == np.inf:
-        game_cost, temperature = np.zeros_like(cost), 1.0
-    else:
-        unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
-        temperature = float(settings.temperature) * unit
-    offset = float(game_cost.min())
+    likelihood = settings.objective == "likelihood"
     return Plan(
         space=space,
         classes=classes,
         type_labels=types,
         rules=rules,
         cost=cost,
-        problem_cost=np.ascontiguousarray(game_cost - offset),
-        offset=offset,
-        truth_is_predictor=settings.objective == "hinge",
+        objective=settings.objective,
+        unit=unit_of_temperature(cost, labels.node_weight / labels.n_nodes),
+        temperature=np.inf if likelihood else float(settings.temperature),
         alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,
-        temperature=temperature,
         l1=float(settings.l1),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -77,6 +77,10 @@ class Shards(Protocol):
 
     generation: int
     """Changes whenever dual variables were lost: what was summed before is then void."""
+
+    @property
+    def local_problems(self) -> Mapping[int, Problem] | None:
+        """The samples of all shards as they were given, by number; None if they are elsewhere."""
 
     @property
     def local_problem(self) -> Problem | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from robustruct.errors import IncompatibleError
 from robustruct.optimizers.optimizer import Optimizer, Shards
 from robustruct.optimizers.tuning import SPARSE, Density
@@ -62,9 +64,10 @@ def chosen(
     if optimizer == "auto":
         if shards.outline.l1 > 0:
             return _orthant_wise()
-        optimizer = AUTO[objective]
-        smooth = objective != "likelihood" and temperature > 0
-        if smooth or (objective == "likelihood" and _suits_natural_ascent(tol, shards)):
+        # Without costs in training it is the likelihood, whatever it is called.
+        likelihood = temperature == np.inf
+        optimizer = AUTO["likelihood" if likelihood else objective]
+        if (0 < temperature < np.inf) or (likelihood and _suits_natural_ascent(tol, shards)):
             optimizer = "natural_ascent"
     return OPTIMIZERS[optimizer]()
 
