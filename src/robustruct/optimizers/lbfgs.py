@@ -177,9 +177,9 @@ def lower_bounds(shards: Shards) -> LowerBounds:
 class Descent:
     """Where L-BFGS has got to."""
 
-    def __init__(self, theta: np.ndarray) -> None:
+    def __init__(self, theta: np.ndarray, n_passes: int = 0) -> None:
         self.theta = theta
-        self.n_passes = 0
+        self.n_passes = n_passes
         """Evaluations of the objective."""
         self.stalled = False
         """Whether no step makes the objective smaller, as far as floating point can tell."""
@@ -199,16 +199,20 @@ class Descent:
 
 
 def fit_likelihood(
-    shards: Shards, progress: Progress, max_iter: int, start: np.ndarray | None = None
+    shards: Shards,
+    progress: Progress,
+    max_iter: int,
+    start: np.ndarray | None = None,
+    n_passes: int = 0,
 ) -> None:
-    """L-BFGS until the certified gap is within the tolerance.
+    """L-BFGS until the certified gap is within the tolerance, after ``n_passes`` of another.
 
     What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
     scales = shards.tuning.scales
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else start / scales.of_weights)
+    descent = Descent(none if start is None else start / scales.of_weights, n_passes)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient, bound = penalised(shards, theta, lower)
@@ -218,7 +222,8 @@ def fit_likelihood(
         return value, gradient
 
     def done() -> bool:
-        return progress.finished or descent.stalled or descent.n_passes >= max_iter
+        ended = descent.stalled or progress.idle or descent.n_passes >= max_iter
+        return progress.finished or ended
 
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     progress.resume(descent)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from robustruct.optimizers.dual_variables import DualVariables
     from robustruct.optimizers.tuning import Tuning
 
+IDLE, FEWEST = 0.01, 20  # see `Progress.idle`
+
 
 @dataclass(frozen=True)
 class Record:
@@ -183,6 +185,9 @@ class Progress:
     history: list[Record] = field(init=False, default_factory=list)
     stopped: bool = field(init=False, default=False)
     interrupted: bool = field(init=False, default=False)
+    least_fall: float = field(init=False, default=0.0)
+    """Part of the gap that must be gone when passes have doubled, or training has stalled."""
+    stalled: bool = field(init=False, default=False)
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
 
@@ -247,7 +252,21 @@ class Progress:
     @property
     def finished(self) -> bool:
         """Whether training should stop."""
-        return self.converged or self.stopped
+        return self.converged or self.stopped or self.stalled
+
+    @property
+    def idle(self) -> bool:
+        """Whether the objective has all but stopped falling, for optimizers that descend.
+
+        By less than IDLE times the tolerance in the last quarter of the passes, and at least
+        FEWEST: what a descent still gains then, no prediction shows.
+        """
+        since = self.n_iter - max(FEWEST, self.n_iter // 4)
+        before = [record.primal for record in self.history if record.n_iter <= since]
+        if not before:
+            return False
+        fall = min(before) - self.problem.taken_off - self.primal
+        return fall < IDLE * self.tol * self.scale(self.primal)
 
     def report(
         self, n_iter: int, theta: np.ndarray, primal: float, dual: float, may_keep: bool = False
@@ -271,6 +290,9 @@ class Progress:
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
+        if self.least_fall:
+            earlier = [one.gap for one in self.history if 2 * one.n_iter <= n_iter]
+            self.stalled = bool(earlier) and self.gap > (1.0 - self.least_fall) * min(earlier)
         return self.finished
 
     def _certified(self, theta: np.ndarray, primal: float, dual: float) -> tuple[float, float]:
