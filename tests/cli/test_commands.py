@@ -63,7 +63,7 @@ def test_predict_in_a_pipe_gives_pythons_answers(folder) -> None:
     train, test = read_corpus(TRAIN), read_corpus(TEST)
     labels = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
     costs = 1 - np.eye(5)
-    costs[4, 1] = 5.0  # [predicted, true]
+    costs[1, 4] = 5.0  # O where B-PER is true
     model = AGM(CostMatrix(costs, labels), alpha=0.05, decision="predictor", random_state=0)
     # Python's own way: lists of strings.
     model.fit([[list(token) for token in sample] for sample in train.X], train.y)

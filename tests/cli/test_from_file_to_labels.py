@@ -69,7 +69,7 @@ def test_costs_of_a_file_reach_the_model() -> None:
     data = write("data", "a X\nb Y\n\na X\nb Y\n")
     costs = write("costs.csv", "true\\predicted,X,Y,Z\nX,0,2,9\nY,3,0,9\nZ,9,9,0\n")
     train(data, "m", loss=costs, costs=["Y>X=7"], alphas=[1.0])
-    np.testing.assert_array_equal(robustruct.load("m").cost_, [[0, 7], [2, 0]])
+    np.testing.assert_array_equal(robustruct.load("m").cost_, [[0, 2], [7, 0]])
     # Z has costs but was never seen; W has none.
     result = evaluate("m", write("test", "a X\na Y\na Z\na W\n"))
     found = [int(label == "X") for label in labelled("m", "test").split()[2::3]]

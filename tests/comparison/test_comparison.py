@@ -36,7 +36,7 @@ def test_costs_are_those_of_the_models(compared: Comparison) -> None:
         assert method.label_costs.sum() == pytest.approx(method.cost)
         assert method.confusion.sum() == 75
         assert np.trace(method.confusion) / 75 == pytest.approx(method.accuracy)
-        assert (method.confusion * compared.cost_matrix.T).sum() / 75 == pytest.approx(method.cost)
+        assert (method.confusion * compared.cost_matrix).sum() / 75 == pytest.approx(method.cost)
         assert method.gap <= model.tol
         assert 0 < method.seconds <= method.seconds_in_all
 
@@ -70,7 +70,7 @@ def test_examples_are_those_with_the_largest_disagreement(compared: Comparison) 
         np.testing.assert_allclose(example.predictor.sum(axis=1), 1)
         np.testing.assert_allclose(example.adversary.sum(axis=1), 1)
         # At equilibrium the predictor's expected cost is the least against the adversary.
-        answers = example.adversary @ compared.cost_matrix.T
+        answers = example.adversary @ compared.cost_matrix
         expected = (example.predictor * answers).sum()
         assert expected <= answers.min(axis=1).sum() + example.gap + 1e-9
 

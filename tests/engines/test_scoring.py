@@ -213,7 +213,7 @@ def test_columns_are_evaluated_as_one_file_is(folder, engine):
         if t != "Q"
     ]
     assert found.loss == pytest.approx(
-        np.mean([model.cost_[list("DNV").index(p), list("DNV").index(t)] for t, p in pairs])
+        np.mean([model.cost_[list("DNV").index(t), list("DNV").index(p)] for t, p in pairs])
     )
     np.testing.assert_array_equal(found.confusion, confusion(truth, predicted, list("DNQV")))
     hamming = evaluate_shards(model, data, loss="hamming")

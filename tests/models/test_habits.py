@@ -122,10 +122,10 @@ def test_node_weights_scale_the_cost(Model, tol):
     assert close(a, b, tol)
 
 
-def test_class_weights_scale_the_column_of_the_truth():
+def test_class_weights_scale_the_row_of_the_truth():
     X, y = chains()
     model = AGM(alpha=0.1, class_weight={2: 5.0}).fit(X, y)
-    np.testing.assert_array_equal(model.cost_, (1 - np.eye(3)) * [1, 1, 5])
+    np.testing.assert_array_equal(model.cost_, (1 - np.eye(3)) * [[1], [1], [5]])
     frequent = np.mean(np.concatenate(model.predict(X)) == 2)
     assert frequent >= np.mean(np.concatenate(AGM(alpha=0.1).fit(X, y).predict(X)) == 2)
 
@@ -134,7 +134,7 @@ def test_balanced_class_weights():
     X, y = chains()
     count = np.bincount(np.concatenate(y))
     model = CRF(alpha=0.1, class_weight="balanced").fit(X, y)
-    np.testing.assert_allclose(model.cost_, (1 - np.eye(3)) * count.sum() / (3 * count))
+    np.testing.assert_allclose(model.cost_, (1 - np.eye(3)) * count.sum() / (3 * count[:, None]))
 
 
 def test_a_class_weight_without_a_label_warns():

@@ -16,6 +16,7 @@ from robustruct.formats.shards import ShardedData
 from robustruct.models.choice import Choice, Tried
 from robustruct.models.selection import Trial, best_constant, unit_of_alpha, walk
 from robustruct.objectives.build import in_memory
+from robustruct.status import Status
 
 N = 50  # held-out samples of the trials made up here
 
@@ -168,7 +169,7 @@ def test_the_baseline_is_the_cheapest_constant_answer(weighted):
     plan, problem = in_memory(CRF(cost), X, y, sample_weight, node_weight)
     found = best_constant(plan, problem)
     w = np.outer(sample_weight, node_weight[0]) if weighted else np.ones((8, 4))
-    by_label = [(w * cost[label][np.array(y)]).sum(axis=1) for label in range(3)]
+    by_label = [(w * cost[np.array(y), label]).sum(axis=1) for label in range(3)]
     np.testing.assert_allclose(found.costs, min(by_label, key=np.sum))
     np.testing.assert_allclose(found.weights, w.sum(axis=1))
 
@@ -213,7 +214,7 @@ def test_scores_are_those_of_all_held_out_samples():
 
 # --------------------------------------------------------------------------- members of the family
 
-COST = np.array([[0.0, 1.0], [5.0, 0.0]])
+COST = np.array([[0.0, 5.0], [1.0, 0.0]])
 
 
 def test_every_corner_is_tried_and_the_best_of_all_is_taken():
@@ -281,7 +282,10 @@ def test_a_listed_alpha_is_taken_as_it_stands():
 
 def test_time_that_is_up_ends_the_choice():
     X, y = data()
-    with pytest.warns(UserWarning, match="max_time=1e-06 seconds ended the choice after 1 "):
+    with (
+        pytest.warns(UserWarning, match="max_time=1e-06 seconds ended the choice after 1 "),
+        pytest.warns(ConvergenceWarning, match="Raise max_time"),
+    ):
         model = AutoModel(COST, cv=3, max_time=1e-6).fit(X, y)
     assert len({one.setting for one in model.trials_}) == 1
     with pytest.raises(InvalidInputError, match="max_time=0"):
@@ -356,3 +360,29 @@ def test_the_decision_where_nothing_is_held_out(model, decision):
     labels = [x.tolist() for x in model.predict(X)]
     model.decision = decision
     assert [x.tolist() for x in model.predict(X)] == labels
+
+
+# ----------------------------------------------------------------------------- time that is limited
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AGM(),
+        AGM(temperature=1.0),
+        SSVM(),
+        CRF(optimizer="lbfgs"),
+        CRF(optimizer="natural_ascent"),
+        AGM(optimizer="subgradient"),
+    ],
+    ids=repr,
+)
+def test_a_fit_whose_time_is_up_ends_with_a_certificate(model):
+    X, y = data()
+    model.set_params(alpha=1e-3, tol=1e-12, max_time=1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"above tol=1e-12\. .*Raise max_time"):
+        model.fit(X, y)
+    assert model.status_ is Status.MAX_TIME
+    assert model.n_iter_ == 1
+    assert np.isfinite(model.duality_gap_)
+    assert model.history_[-1].dual <= model.objective_

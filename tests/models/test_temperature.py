@@ -78,7 +78,7 @@ def test_decisions_and_probabilities() -> None:
     risks = model.predict_risk(X)
     for risk, labels, q in zip(risks, model.predict(X), model.predict_proba(X), strict=True):
         codes = np.searchsorted(model.classes_, labels)
-        expected = (q @ COST.T)[np.arange(len(codes)), codes].sum()
+        expected = (q @ COST)[np.arange(len(codes)), codes].sum()
         assert risk == pytest.approx([expected, expected], rel=1e-6)
     bayes = model.set_params(decision="bayes").predict(X)
     design, _ = model._encode(X)
@@ -87,7 +87,7 @@ def test_decisions_and_probabilities() -> None:
     scaled = type(scores)(
         scores.batch, scores.unary / temperature, scores.tables / temperature, scores.table_of,
     )  # fmt: skip
-    expected = marginals(scaled).nodes @ COST.T
+    expected = marginals(scaled).nodes @ COST
     assert np.array_equal(np.concatenate(bayes), model.classes_[expected.argmin(axis=1)])
 
 

@@ -197,7 +197,7 @@ def test_sizes_and_constants_are_those_of_the_definition(name, hinge):
     total = np.concatenate(weight).sum()
     assert problem.cost_size == pytest.approx(total * case.cost.max(), rel=1e-13)
     assert problem.taken_off == pytest.approx(-2.5 * total, rel=1e-13)
-    least = case.cost.diagonal() if hinge else case.cost.min(axis=0)
+    least = case.cost.diagonal() if hinge else case.cost.min(axis=1)
     unavoidable = np.concatenate(weight) @ least[np.concatenate(case.y)]
     assert problem.unavoidable == pytest.approx(unavoidable, rel=1e-13)
     sizes = [sum(np.abs(rows).sum() for rows in with_constant(graph)) for graph in case.graphs]
@@ -302,7 +302,7 @@ def test_penalties_of_weights_and_moments(n_squares):
 
 @pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])
 def test_what_nobody_avoids_where_right_answers_are_not_the_cheapest(hinge):
-    cost = np.array([[0.5, 3.0, 0.25], [1.0, 2.0, 0.5], [0.125, 0.75, 4.0]])
+    cost = np.array([[0.5, 1.0, 0.125], [3.0, 2.0, 0.75], [0.25, 0.5, 4.0]])
     case = replace(CASES["trees, asymmetric, weighted"], cost=cost)
     least = np.array([0.5, 2.0, 4.0] if hinge else [0.125, 0.75, 0.25])
     expected = sum(

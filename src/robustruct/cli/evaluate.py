@@ -120,7 +120,7 @@ def evaluate(
         "labels": found.labels.tolist(),
         "by_label": _all_scores(found.by_label),
         "confusion": found.confusion.tolist(),
-        "costs": [[None if np.isnan(c) else c for c in row] for row in found.costs.T.tolist()],
+        "costs": [[None if np.isnan(c) else c for c in row] for row in found.costs.tolist()],
         "notes": _notes(found),
     }
 

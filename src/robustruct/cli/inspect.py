@@ -119,7 +119,7 @@ def inspect(
                 [*pair, weight] for pair, weight in model.top_transitions(2 * top, negative=True)
             ],
         },
-        "costs": model.cost_.T.tolist(),
+        "costs": model.cost_.tolist(),
         "history": [asdict(record) for record in model.history_],
     }
 

@@ -29,7 +29,7 @@ LossOption = Annotated[
     typer.Option(
         metavar="NAME|FILE.csv",
         help="What a mistake costs: hamming, absolute, squared, or a CSV file with label names, "
-        "where a row is a true label and a column a predicted one.",
+        "rows: true label, columns: predicted label.",
     ),
 ]
 CostOption = Annotated[

@@ -122,7 +122,7 @@ class Comparison:
     classes: np.ndarray
     """All labels, of training and test samples."""
     cost_matrix: np.ndarray
-    """(k, k) [predicted, true], without node weights."""
+    """(k, k) without node weights; rows: true label, columns: predicted label."""
     n_train: int
     n_test: int
     n_test_nodes: int
@@ -199,8 +199,8 @@ def compare(
         To train on; also to test on, unless ``test`` is given.
     test : Samples, optional
         By default a third of ``samples`` is held out.
-    loss : "hamming", "absolute", "squared", (k, k) array or Loss
-        What a mistake costs.
+    loss : "hamming", "absolute", "squared", (k, k) array, dict or Loss
+        What a mistake costs; rows: true label, columns: predicted label.
     data, loss_name : str
         What to call them.
     folds : int, optional
@@ -248,7 +248,7 @@ def compare(
     )
     return Comparison(
         data=data,
-        loss=loss_name or (loss if isinstance(loss, str) else repr(loss)),
+        loss=loss_name or (loss if isinstance(loss, str) else type(as_loss(loss)).__name__),
         how=how,
         classes=classes,
         cost_matrix=matrix,

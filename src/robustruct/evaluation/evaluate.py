@@ -96,9 +96,9 @@ class Tally:
             known = np.isin(self.labels, loss.labels)
         costs = np.full(self.counts.shape, np.nan)
         costs[np.ix_(known, known)] = loss.matrix(self.labels[known])
-        priced = self.weights[~np.isnan(costs.T)]
+        priced = self.weights[~np.isnan(costs)]
         total = priced.sum()
-        mean = float(costs.T[~np.isnan(costs.T)] @ priced / total) if total > 0 else 0.0
+        mean = float(costs[~np.isnan(costs)] @ priced / total) if total > 0 else 0.0
         overall = None
         if is_span_labelling(self.labels) and self.spans is not None:
             overall = _sum(*self.spans.values())
@@ -143,7 +143,8 @@ class Evaluation:
     confusion: np.ndarray
     """(k, k) number of nodes with each [true label, predicted label]."""
     costs: np.ndarray
-    """(k, k) cost [predicted, true]; NaN where the loss does not know a label."""
+    """(k, k) costs, NaN where the loss does not know a label; rows: true label, columns: predicted
+    label."""
     by_label: dict[Any, Detection]
     spans: Detection | None
     """Spans such as entities, where labels are BIO or BIOES."""

@@ -78,7 +78,8 @@ def evaluate_shards(
     engine : optional
         Where to work; by default here, one shard after the other.
     loss : optional
-        What mistakes cost; by default the loss that the model was trained for.
+        What mistakes cost (rows: true label, columns: predicted label); by default the loss that
+        the model was trained for.
     """
     tallies = (engine or LocalEngine()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))

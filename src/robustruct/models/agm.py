@@ -14,8 +14,9 @@ class AGM(StructuredModel):
 
     Parameters
     ----------
-    loss : "hamming", "absolute", "squared", (k, k) array or Loss, default="hamming"
-        What a mistake costs; see `robustruct.losses`.
+    loss : "hamming", "absolute", "squared", (k, k) array, dict or Loss, default="hamming"
+        What a mistake costs; see `robustruct.losses`. Of an array, rows: true label, columns:
+        predicted label; of a dict, ``{(true label, predicted label): cost}``, others cost 1.
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
         1 / n_samples (with ``sample_weight``, 1 / its sum).
@@ -91,7 +92,8 @@ class AGM(StructuredModel):
     transitions_ : ndarray of shape (k, k)
         Its last row: the weight of [label, next label] on every edge.
     cost_ : ndarray of shape (k, k)
-        Costs [predicted, true] in the order of ``classes_``, class weights included.
+        Costs in the order of ``classes_``, class weights included; rows: true label, columns:
+        predicted label.
     temperature_ : float
         ``temperature`` in the units of the cost, T: times the mean weight of a node and the mean
         cost of a mistake. 1 at infinity, where there is no cost in training.

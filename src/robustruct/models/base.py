@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -48,6 +49,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     l1 = 0.0
     """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
     _warm: Any
+    _started: float
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -126,6 +128,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             keep the weights that did best on them.
         """
         check_parameters(self)
+        self._started = time.perf_counter()
         checkpoints = checkpointing.opened(self)
         data, kept = self._training_data(X, y, sample_weight, node_weight)
         choice = self._choice(data, checkpoints)
@@ -206,6 +209,12 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         settings.alpha = alpha
         return settings
 
+    def _time_left(self) -> float | None:
+        """What is left of ``max_time``; if it is 0, one pass is made all the same."""
+        if self.max_time is None:
+            return None
+        return max(self.max_time - (time.perf_counter() - self._started), 0.0)
+
     def _learnt(self, shards: PreparedShards, plan: Plan, choice: Choice | None) -> dict[str, Any]:
         """The attributes that the model has before it is trained."""
         problem = shards.local_problem
@@ -245,7 +254,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
-        progress = Progress(outline, self.tol)
+        progress = Progress(outline, self.tol, max_time=self._time_left())
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
@@ -290,7 +299,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 f"training was interrupted after {progress.n_iter} certified passes; the best "
                 f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
             )
-        elif status in (Status.MAX_ITER, Status.STALLED):
+        elif status in (Status.MAX_ITER, Status.MAX_TIME, Status.STALLED):
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
                 f"{progress.n_iter} passes, above tol={self.tol:g}."
@@ -328,7 +337,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without what only a warm start could use."""
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_warm"}
+        return {name: value for name, value in state.items() if name not in ("_warm", "_started")}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

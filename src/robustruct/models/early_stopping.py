@@ -34,7 +34,8 @@ class EarlyStopping:
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
-        self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
+        costs = as_loss(model.loss).matrix(known)
+        self.cost = costs[:, encode_labels(classes, known, "classes")]
         self.truth = self.design.batch.from_user(codes_of(arrays, known))
         self.theta: np.ndarray | None = None
         self.record: Record | None = None
@@ -44,7 +45,7 @@ class EarlyStopping:
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
         predicted = self.model._decide(self.model._scores(self.design, theta))
-        loss = float(self.cost[predicted, self.truth].mean())
+        loss = float(self.cost[self.truth, predicted].mean())
         if loss < self.loss:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:

@@ -13,7 +13,14 @@ from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
-from robustruct.losses import LossLike, as_loss, encode_labels, equal_costs, sorted_labels
+from robustruct.losses import (
+    LossLike,
+    as_loss,
+    encode_labels,
+    equal_costs,
+    predicted_first,
+    sorted_labels,
+)
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
@@ -136,7 +143,7 @@ class Prediction:
         left, r decides, not what rounding left of p.
         """
         if self._decision == "bayes" or self.temperature_ == np.inf:
-            return -(self._gibbs(found) @ self.cost_.T)
+            return -(self._gibbs(found) @ self.cost_)
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
@@ -163,7 +170,7 @@ class Prediction:
         for first, last in chunks(batch, k * k):
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-            game = Game(part, self.cost_, weight[nodes])
+            game = Game(part, predicted_first(self.cost_), weight[nodes])
             if self.temperature_ > 0:
                 from robustruct.game.smooth import play_smooth
 
@@ -204,7 +211,7 @@ class Prediction:
 
     def _expected_costs(self, found: Scores, weight: np.ndarray) -> np.ndarray:
         """(S, 2) the expected cost of decisions under the model's own probabilities, twice."""
-        answers = self._probabilities(found, weight) @ self.cost_.T
+        answers = self._probabilities(found, weight) @ self.cost_
         decided = answers[np.arange(len(answers)), self._decide(found, weight)]
         risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         return np.stack([risk, risk], axis=1)
@@ -280,7 +287,8 @@ class Prediction:
             )
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
-        game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
+        weight = _in_order(node_weight, design.batch, flat)
+        game = Game(found, predicted_first(self.cost_), weight)
         if self.temperature_ > 0:
             return smooth_solutions(game, self.absolute_temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
@@ -374,10 +382,9 @@ class HeldOut:
         self.sample_weight = sample_weights(sample_weight, batch.n_samples)
         known = sorted_labels([model.classes_, *arrays])  # may hold labels that training lacks
         self.truth = batch.from_user(codes_of(arrays, known))
-        self.cost = as_loss(model.loss).matrix(known)[
-            encode_labels(model.classes_, known, "classes")
-        ]
-        """(k, K) what predicting each of the model's labels costs where each known label is true"""
+        costs = as_loss(model.loss).matrix(known)
+        self.cost = costs[:, encode_labels(model.classes_, known, "classes")]
+        """(K, k) what it costs where each known label is true to predict each that the model has"""
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]
@@ -394,7 +401,7 @@ class HeldOut:
 
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
-        return self._per_sample(self.cost[predicted, self.truth])
+        return self._per_sample(self.cost[self.truth, predicted])
 
 
 def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:

@@ -336,8 +336,8 @@ def best_constant(plan: Plan, problem: Problem) -> Trial:
     starts = problem.design.batch.node_offsets[:-1]
     per_sample = problem.share * plan.weight
     costs = [
-        per_sample * np.add.reduceat(problem.node_weight * row[problem.labels], starts)
-        for row in plan.cost
+        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
+        for of_label in plan.cost.T
     ]
     return Trial(
         min(costs, key=np.sum), per_sample * np.add.reduceat(problem.node_weight, starts), True
@@ -400,6 +400,7 @@ class _Fold:
             warm_start=True,
             max_iter=_passes(model),
             tol=_trial_tol(model),
+            max_time=None,
             checkpoint=None,
         )
         self.shards = MemoryShards(_part(samples, train))

@@ -31,7 +31,7 @@ from robustruct.formats.container import (
     write_container,
 )
 from robustruct.formats.text import shown
-from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels
+from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels, as_loss
 from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
@@ -42,7 +42,8 @@ from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import Record
 from robustruct.status import Status
 
-MODEL = Kind("robustruct-model", 1, "model.save()")
+MODEL = Kind("robustruct-model", 2, "model.save()", oldest=2)
+"""In files of format 1 rows of cost matrices were the predicted labels."""
 
 MODELS: dict[str, type[StructuredModel]] = {
     kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
@@ -267,9 +268,16 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
     loss = parameters["loss"]
-    if isinstance(loss, Loss) and type(loss) not in (*LOSSES.values(), CostMatrix):
+    if isinstance(loss, Loss) and not _is_storable(loss):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)
     return {key: _described(value, key, arrays) for key, value in parameters.items()}
+
+
+def _is_storable(loss: Any) -> bool:
+    """Whether a loss needs no code of its own: others are kept as their costs."""
+    if type(loss) is CostMatrix and loss.single is not None:
+        return _is_storable(as_loss(loss.default))
+    return type(loss) in (*LOSSES.values(), CostMatrix)
 
 
 def _described_space(space: FeatureSpace, arrays: Arrays) -> dict[str, Any]:
@@ -329,7 +337,10 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, Mapping):
         return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
     if isinstance(value, CostMatrix):
-        return {"costs": inner(value.costs), "labels": inner(value.labels)}
+        labels, default = inner(value.labels), inner(value.default)
+        if value.single is not None:
+            return {"single": inner(value.single), "labels": labels, "default": default}
+        return {"costs": inner(value.costs), "labels": labels}
     if isinstance(value, Loss) and type(value).__name__ in LOSSES:
         return {"loss": type(value).__name__}
     if isinstance(value, Status):
@@ -377,6 +388,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return dict(_restored(value["dict"], arrays))
     if "costs" in value:
         return CostMatrix(_restored(value["costs"], arrays), _restored(value["labels"], arrays))
+    if "single" in value:
+        return CostMatrix(*(_restored(value[k], arrays) for k in ("single", "labels", "default")))
     if "loss" in value:
         return LOSSES[value["loss"]]()
     if "status" in value:

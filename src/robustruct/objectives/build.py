@@ -24,6 +24,7 @@ from robustruct.losses import (
     check_costs,
     class_weighted,
     encode_labels,
+    predicted_first,
     sorted_labels,
 )
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
@@ -220,7 +221,7 @@ class Plan:
     """For each type of node the labels it may get; empty without types."""
     rules: Constraints
     cost: np.ndarray
-    """(k, k) costs [predicted, true], class weights included."""
+    """(k, k) costs [true, predicted], class weights included."""
     objective: str
     """See `Settings`."""
     unit: float
@@ -245,13 +246,13 @@ class Plan:
 
     @property
     def _game_cost(self) -> np.ndarray:
-        """(k, k) costs as training takes them.
+        """(k, k) costs as training takes them, [predictor's label, adversary's label].
 
-        The hinge prices predicting b where y is true; the game, p where the adversary plays b.
+        The hinge prices predicting b where y is true: its predictor plays y, its adversary b.
         """
         if self.temperature == np.inf:
             return np.zeros_like(self.cost)
-        return self.cost.T if self.objective == "hinge" else self.cost
+        return self.cost if self.objective == "hinge" else predicted_first(self.cost)
 
     def retuned(self, problem: Problem) -> Problem:
         """A problem of the same samples for this objective, temperature and penalty."""

@@ -231,8 +231,8 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
             last = progress.finished or ascent.n_passes >= max_iter
             if last or progress.due(ascent.n_passes):
                 progress.keep(ascent)
-        if progress.n_iter < ascent.n_passes and not progress.finished:
-            # Resumed with a lower max_iter: what is there has no certificate yet.
+        if progress.n_iter < ascent.n_passes:
+            # Resumed with a lower max_iter, or out of time: what is there has no certificate yet.
             progress.report(ascent.n_passes, ascent.weights, *ascent.bounds())
         if ascent.kappa > PULL * ascent.alpha:
             progress.advice = WEAK_PENALTY

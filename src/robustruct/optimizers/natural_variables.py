@@ -111,13 +111,15 @@ class NaturalVariables:
         game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
         at_once = len(self._changes.moved)
         given = objective.samples, objective.trees, objective.features, objective.weights(theta)
-        given = *given, objective.rules, game, self.adversary, self.grams
+        own = objective.rules, game, self.adversary, self.grams
         found = self._changes, VisitStats(self.gap, self.predictor_regret)
         threads = range(min(n_threads(problem.n_jobs), at_once))
         for first in range(0, len(order), BATCHES_A_CALL * at_once):
             some = order[first : first + BATCHES_A_CALL * at_once]
             counters = np.array([0, 0, min(at_once, len(some))], np.int64)
-            together(natural_visits, [(t == 0, counters, some, *given, found) for t in threads])
+            together(
+                natural_visits, [(t == 0, counters, some, *given, *own, found) for t in threads]
+            )
 
     def _temperature(self, number: int) -> float:
         """T for the visits of a pass: small temperatures are reached from above, by halves."""

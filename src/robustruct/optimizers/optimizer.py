@@ -179,6 +179,8 @@ class Progress:
     """Passes between certificates at most; None leaves it to the optimizer."""
     keeper: Keeper | None = None
     """Offered the state after every pass."""
+    max_time: float | None = None
+    """Seconds after which training stops."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
     dual: float = field(init=False, default=-np.inf)
@@ -188,6 +190,7 @@ class Progress:
     least_fall: float = field(init=False, default=0.0)
     """Part of the gap that must be gone when passes have doubled, or training has stalled."""
     stalled: bool = field(init=False, default=False)
+    _has_passed: bool = field(init=False, default=False)
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
 
@@ -217,7 +220,8 @@ class Progress:
         return max(primal - least, 0.01 * (self.problem.untrained - least), 1e-300)
 
     def passed(self, n_iter: int, estimate: float) -> None:
-        """Tell whoever watches that a pass is over."""
+        """Take note that a pass is over, and tell whoever watches."""
+        self._has_passed = True
         if self.tick is not None:
             self.tick(n_iter, estimate)
 
@@ -247,12 +251,21 @@ class Progress:
             return Status.STOPPED_EARLY
         if self.converged:
             return Status.CONVERGED
-        return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
+        if self.n_iter >= max_iter:
+            return Status.MAX_ITER
+        return Status.MAX_TIME if self.out_of_time else Status.STALLED
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether no pass should follow; there always is one."""
+        if self.max_time is None or not self._has_passed:
+            return False
+        return time.perf_counter() - self.started >= self.max_time
 
     @property
     def finished(self) -> bool:
         """Whether training should stop."""
-        return self.converged or self.stopped or self.stalled
+        return self.converged or self.stopped or self.stalled or self.out_of_time
 
     @property
     def idle(self) -> bool:
