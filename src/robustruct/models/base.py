@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,7 +24,16 @@ from robustruct.models import checkpointing
 from robustruct.models.choice import Choice
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
-from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
+from robustruct.models.parameters import (
+    PARAMETERS,
+    Accepted,
+    Alphas,
+    ClassWeight,
+    Decision,
+    Inference,
+    OptimizerName,
+    check_parameters,
+)
 from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
@@ -57,17 +66,17 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: Any = "auto",
+        optimizer: OptimizerName | Optimizer = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
-        decision: str = "auto",
-        temperature: float | str = 0.0,
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Decision = "auto",
+        temperature: float | Literal["auto"] = 0.0,
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        inference: str = "auto",
+        inference: Inference = "auto",
         engine: Engine | None = None,
-        alphas: Sequence[float] | str | None = None,
+        alphas: Alphas | None = None,
         cv: Any = "auto",
         max_time: float | None = None,
         patience: int = 5,
@@ -109,7 +118,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         node_weight: Any = None,
         *,
         validation: tuple[Any, Any] | None = None,
-    ) -> StructuredModel:
+    ) -> Self:
         """Train on samples X with the labels y of their nodes.
 
         Parameters

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from robustruct.engines.engine import Engine
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import NotNegative, OneOf, OptimizerFor, with_choices
+from robustruct.models.parameters import (
+    Alphas,
+    ClassWeight,
+    NotNegative,
+    OneOf,
+    OptimizerFor,
+    with_choices,
+)
 from robustruct.optimizers.checkpoints import Checkpoint
+from robustruct.optimizers.optimizer import Optimizer
 
 
 class CRF(StructuredModel):
@@ -54,16 +62,16 @@ class CRF(StructuredModel):
         *,
         alpha: float | None = None,
         l1: float = 0.0,
-        optimizer: Any = "auto",
+        optimizer: Literal["auto", "lbfgs", "natural_ascent", "owlqn"] | Optimizer = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        decision: str = "auto",
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Literal["auto", "bayes", "map"] = "auto",
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        inference: str = "auto",
+        inference: Literal["auto", "exact"] = "auto",
         engine: Engine | None = None,
-        alphas: Sequence[float] | str | None = None,
+        alphas: Alphas | None = None,
         cv: Any = "auto",
         max_time: float | None = None,
         patience: int = 5,

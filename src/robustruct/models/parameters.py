@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from robustruct.optimizers.optimizer import Optimizer
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
+
+Decision = Literal["auto", "map", "predictor", "bayes"]
+Inference = Literal["auto", "exact", "relaxed"]
+OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "owlqn", "subgradient"]
+ClassWeight = Mapping[Any, float] | Literal["balanced"]
+Alphas = Sequence[float] | Literal["auto"]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -226,6 +227,12 @@ class Prediction:
 
     # ------------------------------------------------------------------------- for users
 
+    @overload
+    def predict(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Sequence[Any], node_weight: Any = None) -> list[Any]: ...
+    @overload
+    def predict(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict(self, X: Any, node_weight: Any = None) -> Any:
         """Labels of every node: a list with one array per sample (one array for a 2-D X).
 
@@ -240,6 +247,12 @@ class Prediction:
         codes = self._decide(self._scores(design), weight)
         return in_user_form(self.classes_[codes], design.batch, flat)
 
+    @overload
+    def predict_proba(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[np.ndarray]: ...
+    @overload
+    def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 

@@ -222,7 +222,7 @@ def fit_likelihood(
         return value, gradient
 
     def done() -> bool:
-        ended = descent.stalled or progress.idle or descent.n_passes >= max_iter
+        ended = descent.stalled or progress.idle(n_passes) or descent.n_passes >= max_iter
         return progress.finished or ended
 
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."

@@ -141,8 +141,6 @@ class NaturalAscent(Optimizer):
         # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
         progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
         fit_pairwise(ascent, progress, task.max_iter, task.seed)
-        if progress.stalled and not (
-            progress.converged or progress.stopped or progress.out_of_time
-        ):
-            progress.least_fall, progress.stalled = 0.0, False
+        stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
+        if stalled and not progress.finished:
             fit_likelihood(task.shards, progress, task.max_iter, progress.theta, ascent.n_passes)

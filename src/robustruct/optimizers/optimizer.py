@@ -267,15 +267,14 @@ class Progress:
         """Whether training should stop."""
         return self.converged or self.stopped or self.stalled or self.out_of_time
 
-    @property
-    def idle(self) -> bool:
-        """Whether the objective has all but stopped falling, for optimizers that descend.
+    def idle(self, begun: int = 0) -> bool:
+        """Whether a descent that has ``begun`` after that pass hardly falls any more.
 
-        By less than IDLE times the tolerance in the last quarter of the passes, and at least
-        FEWEST: what a descent still gains then, no prediction shows.
+        By less than IDLE times the tolerance in the last quarter of its passes, and at least
+        FEWEST: what it still gains then, no prediction shows.
         """
-        since = self.n_iter - max(FEWEST, self.n_iter // 4)
-        before = [record.primal for record in self.history if record.n_iter <= since]
+        until = self.n_iter - max(FEWEST, (self.n_iter - begun) // 4)
+        before = [one.primal for one in self.history if begun < one.n_iter <= until]
         if not before:
             return False
         fall = min(before) - self.problem.taken_off - self.primal
