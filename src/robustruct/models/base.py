@@ -344,9 +344,18 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- scikit-learn
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: without what only a warm start could use."""
+        """For pickle, copy and skops: without what only a warm start could use.
+
+        The status goes by its name, as skops cannot make members of an Enum.
+        """
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        kept = {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        return {**kept, "status_": self.status_.name} if "status_" in kept else kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "status_" in state:
+            self.status_ = Status[state["status_"]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
