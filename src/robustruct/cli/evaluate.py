@@ -12,6 +12,7 @@ from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     CostOption,
+    DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
@@ -38,6 +39,7 @@ def evaluate_cli(
     loss: LossOption = None,
     cost: CostOption = None,
     order: OrderOption = None,
+    decision: DecisionOption = None,
     encoding: EncodingOption = "utf-8",
     jobs: JobsOption = -1,
     quiet: QuietOption = False,
@@ -56,6 +58,7 @@ def evaluate_cli(
         loss=loss,
         costs=cost or (),
         order=None if order is None else [label.strip() for label in order.split(",")],
+        decision=decision.value if decision else None,
         encoding=encoding,
         jobs=jobs,
         progress_wanted=not quiet,
@@ -72,6 +75,7 @@ def evaluate(
     loss: str | None = None,
     costs: Any = (),
     order: Any = None,
+    decision: str | None = None,
     encoding: str = "utf-8",
     jobs: int = -1,
     progress_wanted: bool = False,
@@ -84,6 +88,8 @@ def evaluate(
         Files.
     loss, costs, order
         As for `ChosenLoss`; by default the loss that the model was trained for.
+    decision : "auto", "map", "predictor" or "bayes", optional
+        By default that of the model.
     encoding : str
     jobs : int
     progress_wanted : bool
@@ -98,7 +104,7 @@ def evaluate(
     from robustruct.cli.loss import ChosenLoss, loss_name
     from robustruct.losses import as_loss
 
-    estimator = load_model(model)
+    estimator = load_model(model, decision)
     estimator.set_params(n_jobs=jobs)
     options = ChosenLoss(loss or as_loss(estimator.loss), costs, order, encoding)
     counted = _tally(estimator, data, encoding, progress_wanted)
