@@ -228,7 +228,10 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "alphas": OrNone(
             NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
         ),
-        "cv": WithTheData(),
+        "cv": Passing(
+            lambda value: not isinstance(value, str) or value == "auto",
+            "give 'auto', a number of folds or a scikit-learn splitter.",
+        ),
         "max_time": OrNone(Positive("the number of seconds that a fit may take")),
         "patience": Count("the number of evaluations without improvement"),
         "n_jobs": OrNone(

@@ -152,7 +152,7 @@ class WorkerPool:
         return sent
 
     def result(self, task: Future, address: str) -> Any:
-        """The answer of a task that is done; `Missing` if the worker failed before it was fetched."""
+        """The answer of a task that is done; `Missing` if the worker failed before that."""
         deadline = time.monotonic() + self.give_up
         kind = self.kind_of.pop(task.key, None)
         while time.monotonic() < deadline:
