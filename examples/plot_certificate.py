@@ -78,11 +78,11 @@ print(f"V lies in [{game.lower:.5f}, {game.upper:.5f}]; {game.status.value}")
 
 p, r = game.predictor, game.adversary_nodes
 upper = max(
-    unary[0, a] + unary[1, b] + pairwise[0, a, b] + (p[0] @ cost)[a] + (p[1] @ cost)[b]
+    unary[0, a] + unary[1, b] + pairwise[0, a, b] + (cost @ p[0])[a] + (cost @ p[1])[b]
     for a in range(3)
     for b in range(3)
 )
 lower = (unary * r).sum() + (pairwise * game.adversary_edges).sum()
-lower += sum((cost @ r[i]).min() for i in range(2))
+lower += sum((r[i] @ cost).min() for i in range(2))
 print(f"recomputed  [{lower:.5f}, {upper:.5f}]")
 assert np.allclose([lower, upper], [game.lower, game.upper])

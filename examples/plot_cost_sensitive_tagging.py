@@ -35,11 +35,12 @@ print(train.X[0][2], y_train[0][2])
 # %%
 # The cost matrix
 # ---------------
-# ``cost[a, b]`` is the price of predicting ``labels[a]`` where ``labels[b]`` is true. Its rows are
-# named, so their order does not matter.
+# Rows: true label, columns: predicted label, as in a confusion matrix. Rows and columns are named,
+# so their order does not matter.
 
 labels = ["B-NAME", "I-NAME", "O"]
-cost = CostMatrix([[0, 1, 1], [1, 0, 1], [5, 5, 0]], labels)
+cost = CostMatrix([[0, 1, 5], [1, 0, 5], [1, 1, 0]], labels)
+print(cost)
 
 # %%
 # Three models, one interface

@@ -46,8 +46,8 @@ MARGIN = 0.05  # of the Bayes label over the second, in units of the largest cos
 
 ZERO_ONE = 1.0 - np.eye(3)
 ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
-MISSED = np.array([[0.0, 5.0], [1.0, 0.0]])  # label 1 missed costs five times a false alarm
-TRIAGE = np.array([[0.0, 3.0, 6.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0]])  # too low costs thrice
+MISSED = np.array([[0.0, 1.0], [5.0, 0.0]])  # label 1 missed costs five times a false alarm
+TRIAGE = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [6.0, 3.0, 0.0]])  # too low costs thrice
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,7 @@ class Case:
 
     title: str
     cost: np.ndarray
+    """(k, k) [true, predicted]."""
     n_nodes: int
     edges: tuple[tuple[int, int], ...]
     ssvm: str
@@ -80,7 +81,7 @@ class Case:
         while len(drawn) < N_INPUTS:
             p = rng.dirichlet(np.ones(len(self.labellings)))
             marginals = self.marginals(p)
-            risks = np.sort(marginals @ self.cost.T, axis=1)
+            risks = np.sort(marginals @ self.cost, axis=1)
             clear = (risks[:, 1] - risks[:, 0]).min() > MARGIN * self.cost.max()
             largest = 0.5 if self.n_labels > 2 else 0.9
             if clear and marginals.max() < largest and p.min() > 0.1 / len(p):
@@ -106,7 +107,7 @@ class Case:
     def risk(self, labels: list[np.ndarray]) -> float:
         """Exact expected cost per node of one labelling for each input, all equally likely."""
         per_input = [
-            np.mean((self.cost[y] * self.marginals(p)).sum(axis=1))
+            np.mean((self.cost[:, y].T * self.marginals(p)).sum(axis=1))
             for y, p in zip(labels, self.truth, strict=True)
         ]
         return float(np.mean(per_input))
@@ -117,7 +118,7 @@ class Case:
         totals = []
         for p in self.truth:
             marginals = self.marginals(p)
-            costs = [(self.cost[y] * marginals).sum(axis=1).mean() for y in self.labellings]
+            costs = [(self.cost[:, y].T * marginals).sum(axis=1).mean() for y in self.labellings]
             totals.append(min(costs))
         return float(np.mean(totals))
 

@@ -33,8 +33,8 @@ from robustruct import AGM, CRF, SSVM
 from robustruct.datasets import load_multilabel
 from robustruct.multilabel import MultiLabel, label_graph
 
-COSTS = {"hamming": [[0.0, 1.0], [1.0, 0.0]], "missed = 5": [[0.0, 5.0], [1.0, 0.0]]}
-"""[predicted, true]"""
+COSTS = {"hamming": [[0.0, 1.0], [1.0, 0.0]], "missed = 5": [[0.0, 1.0], [5.0, 0.0]]}
+"""[true, predicted]"""
 ALPHAS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
 
 
@@ -52,7 +52,7 @@ class Independent:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         p = np.stack([model.predict_proba(X) for model in self.models], axis=1)
-        return np.argmin(p @ self.cost.T, axis=2)
+        return np.argmin(p @ self.cost, axis=2)
 
 
 def joined(model: Any, edges: np.ndarray) -> Callable[[float], MultiLabel]:
@@ -62,7 +62,7 @@ def joined(model: Any, edges: np.ndarray) -> Callable[[float], MultiLabel]:
 
 def mean_cost(cost: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """(n,) mean cost per label of each photograph."""
-    return cost[predicted, truth].mean(axis=1)
+    return cost[truth, predicted].mean(axis=1)
 
 
 def main() -> None:

@@ -117,7 +117,7 @@ def tree_costs(predicted: str, cost: np.ndarray, test: Dataset) -> dict[str, np.
     """Cost of each test tree: its share in the mean over nodes, and at its root."""
     sizes = np.array([len(labels) for labels in test.y])
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])  # a sentence comes before its parts
-    paid = cost[decoded(predicted), np.concatenate(list(test.y))]
+    paid = cost[np.concatenate(list(test.y)), decoded(predicted)]
     nodes = np.add.reduceat(paid, first) * len(sizes) / sizes.sum()
     return {"nodes": nodes, "roots": paid[first]}
 

@@ -79,12 +79,12 @@ SPEED_ALPHA, SPEED_GAP = 10**-2.5, 0.05
 
 
 def costs(n_orders: int = N_ORDERS) -> dict[str, np.ndarray]:
-    """All cost matrices by name, [predicted, true], each with a largest entry of 1."""
+    """All cost matrices by name, [true, predicted], each with a largest entry of 1."""
     found = {f"order {seed}": ordinal_cost(label_order(seed)) for seed in range(n_orders)}
     missed = 1.0 - np.eye(len(LABELS))
-    missed[1:, 0] = 10.0  # A0 is label 0
+    missed[0, 1:] = 10.0  # A0 is label 0
     found["missed A0"] = missed / 10.0
-    prices = np.random.default_rng(0).random((len(LABELS), len(LABELS)))
+    prices = np.random.default_rng(0).random((len(LABELS), len(LABELS))).T
     np.fill_diagonal(prices, 0.0)
     found["random"] = prices / prices.max()
     return found
@@ -199,7 +199,7 @@ class Judge:
     ) -> np.ndarray:
         """(n_trees,) with the mean cost per node as their mean."""
         counted = self.candidate if candidates else np.ones_like(self.candidate)
-        paid = np.where(counted, cost[decoded(predicted), self.truth], 0.0)
+        paid = np.where(counted, cost[self.truth, decoded(predicted)], 0.0)
         per_tree = np.bincount(self.tree, weights=paid, minlength=self.n_trees)
         return per_tree * self.n_trees / counted.sum()
 

@@ -40,7 +40,7 @@ COMPARED = {
 
 Samples = tuple[list[Graph], list[np.ndarray]]
 Costs = Mapping[str, np.ndarray]
-"""Cost matrices [predicted, true] by name."""
+"""Cost matrices [true, predicted] by name."""
 
 
 def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) -> Result:
@@ -57,7 +57,7 @@ def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) 
             model.fit(*train)
         fitted[step] = copy.copy(model)
         found = decisions(model, X_dev, asked)
-        return {name: float(cost[found[name], truth].mean()) for name, cost in asked.items()}
+        return {name: float(cost[truth, found[name]].mean()) for name, cost in asked.items()}
 
     tried = search(evaluate, first_step(name, len(train[0]), max(c.max() for c in costs.values())))
     answers = {}

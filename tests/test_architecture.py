@@ -1,5 +1,6 @@
 """What ARCHITECTURE.md and CONTRIBUTING.md say about the packages is true of them."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -80,3 +81,16 @@ def test_classes_that_are_named_exist() -> None:
     missing = {name for name in named if not re.search(rf"^class {name}\b", sources, re.MULTILINE)}
     assert len(named) > 15
     assert not missing
+
+
+def test_no_kernel_takes_more_than_a_dozen_parameters() -> None:
+    wide, n_functions = {}, 0
+    for path in (SOURCE / "kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                n_functions += 1
+                given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+                if len(given) > 12:
+                    wide[f"{path.name}: {node.name}"] = len(given)
+    assert n_functions > 200
+    assert not wide

@@ -45,8 +45,8 @@ def test_unsigned_labels_do_not_wrap_around():
     assert cost.tolist() == [1.0]
 
 
-def test_rows_are_predictions_and_columns_truths():
-    loss = CostMatrix([[0, 1], [5, 0]])
+def test_rows_are_truths_and_columns_predictions():
+    loss = CostMatrix([[0, 5], [1, 0]])
     cost = loss.evaluate(y_true=["a", "b"], y_pred=["b", "a"])
     assert cost.tolist() == [5.0, 1.0]
 
@@ -55,7 +55,7 @@ def test_named_costs_follow_their_labels_in_any_order_and_subset():
     loss = CostMatrix([[0, 1, 2], [3, 0, 4], [5, 6, 0]], labels=["c", "a", "b"])
     np.testing.assert_array_equal(loss.matrix(["a", "b", "c"]), [[0, 4, 3], [6, 0, 5], [1, 2, 0]])
     np.testing.assert_array_equal(loss.matrix(["b", "c"]), [[0, 5], [2, 0]])
-    assert loss.evaluate(["a"], ["c"]).tolist() == [1.0]
+    assert loss.evaluate(["a"], ["c"]).tolist() == [3.0]
 
 
 def test_the_cost_matrix_is_copied():
@@ -85,7 +85,7 @@ def test_the_cost_matrix_is_copied():
             ["a", "b"],
             "'a' is true, predicting 'b' costs 1 and .*'a' costs 2;",
         ),
-        ([[0, 1], [-1, 0]], ["a", "b"], "'a' is true, predicting 'b' costs -1 and .*costs 0"),
+        ([[0, -1], [1, 0]], ["a", "b"], "'a' is true, predicting 'b' costs -1 and .*costs 0"),
         ([[0, -1, 0], [-1, 0, 0], [0, 0, 0]], None, "0 is true, predicting 1 costs -1"),
         (np.eye(2), None, "right answer must cost no more"),
     ],
@@ -124,6 +124,33 @@ def test_a_label_without_costs_is_named():
         CostMatrix([[0, 1], [1, 0]], labels=["a", "b"]).matrix(["a", "c"])
 
 
+@pytest.mark.parametrize(
+    ("costs", "labels", "message"),
+    [
+        ({"a>b": 5}, None, r"hold 'a>b': 5; write \(true label, predicted label\): cost"),
+        ({("a", "b", "c"): 5}, None, "true label, predicted label"),
+        ({("a", "b"): "5"}, None, "true label, predicted label"),
+        ({("a", "b"): np.inf}, None, "true label, predicted label"),
+        ({("a", "x"): 5}, ["a", "b"], "names the label 'x', which is not among"),
+        ({("a", "b"): -1}, ["a", "b"], "'a' is true, predicting 'b' costs -1"),
+    ],
+)
+def test_single_costs_that_make_no_sense_are_refused(costs, labels, message):
+    with pytest.raises(InvalidInputError, match=message):
+        CostMatrix(costs, labels)
+
+
+def test_single_costs_are_of_labels_that_the_data_have():
+    costs = CostMatrix({("a", "b"): 5})
+    with pytest.raises(InvalidInputError, match=r"names the label 'a'.*labels=\[\.\.\.\]"):
+        costs.matrix(["b", "c"])
+    with pytest.raises(InvalidInputError, match=r"matrix\(classes\)"):
+        _ = costs.costs
+    assert costs.evaluate(["c"], ["c"]).tolist() == [0.0]
+    named = CostMatrix({("a", "b"): 5}, ["a", "b", "c"])
+    np.testing.assert_array_equal(named.matrix(["b", "c"]), [[0, 1], [1, 0]])
+
+
 def test_names_arrays_and_losses_are_losses():
     assert isinstance(as_loss("hamming"), Hamming)
     assert isinstance(as_loss("absolute"), Absolute)
@@ -139,10 +166,10 @@ def test_unknown_losses_are_refused(loss, message):
         as_loss(loss)
 
 
-def test_class_weights_scale_the_column_of_the_truth():
+def test_class_weights_scale_the_row_of_the_truth():
     costs = np.array([[0.0, 1.0], [5.0, 0.0]])
     weighted = class_weighted(costs, ["a", "b"], {"a": 3})
-    np.testing.assert_array_equal(weighted, [[0, 1], [15, 0]])
+    np.testing.assert_array_equal(weighted, [[0, 3], [5, 0]])
     np.testing.assert_array_equal(costs, [[0, 1], [5, 0]])
     assert class_weighted(costs, ["a", "b"], None) is costs
 

@@ -9,14 +9,14 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss
 
-COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.5, 1.0], [3.0, 7.0, 0.0]])  # [predicted, true]
+COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.5, 1.0], [3.0, 7.0, 0.0]])  # [true, predicted]
 
 
 def by_loop(y_true, y_pred, node_weight, average):
     """The definition: total cost over total weight, of all nodes or of each sample."""
     totals = []
     for true, predicted, weight in zip(y_true, y_pred, node_weight, strict=True):
-        cost = sum(w * COSTS[b, a] for a, b, w in zip(true, predicted, weight, strict=True))
+        cost = sum(w * COSTS[a, b] for a, b, w in zip(true, predicted, weight, strict=True))
         totals.append((cost, sum(weight)))
     if average == "sample":
         return sum(cost / weight for cost, weight in totals) / len(totals)
@@ -68,7 +68,7 @@ def test_samples_may_differ_in_label_type():
 
 
 def test_named_costs_need_no_classes():
-    loss = CostMatrix([[0, 1], [5, 0]], labels=["entity", "other"])
+    loss = CostMatrix([[0, 5], [1, 0]], labels=["entity", "other"])
     assert mean_loss([["entity"], ["other", "other"]], [["other"], ["other", "other"]], loss) == (
         pytest.approx(5 / 3)
     )

@@ -124,19 +124,19 @@ def test_an_axes_given_is_the_one_used(models):
 
 
 def test_cost_matrix_has_a_row_per_true_label():
-    cost = np.array([[0.0, 5.0], [1.0, 0.0]])  # [predicted, true]
+    cost = np.array([[0.0, 5.0], [1.0, 0.0]])  # [true, predicted]
     ax = plots.cost_matrix(cost, ["entity", "other"])
-    np.testing.assert_array_equal(ax.images[0].get_array(), cost.T)
+    np.testing.assert_array_equal(ax.images[0].get_array(), cost)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "true")
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["entity", "other"]
     written = {text.get_position(): text.get_text() for text in ax.texts}
-    assert written[(1, 0)] == "1"  # true entity, predicted other
-    assert written[(0, 1)] == "5"
+    assert written[(1, 0)] == "5"  # true entity, predicted other
+    assert written[(0, 1)] == "1"
 
 
 def test_cost_matrix_of_a_model(models):
     ax = plots.cost_matrix(models[0])
-    np.testing.assert_array_equal(ax.images[0].get_array(), models[0].cost_.T)
+    np.testing.assert_array_equal(ax.images[0].get_array(), models[0].cost_)
 
 
 @pytest.mark.parametrize("normalise", [True, False])

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing itself would be most of what is loaded here
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
-    from robustruct.models import AGM, CRF, SSVM
+    from robustruct.models import AGM, CRF, SSVM, AutoModel
     from robustruct.models.storage import load
     from robustruct.optimizers.checkpoints import Checkpoint
 
@@ -17,6 +17,7 @@ __all__ = [
     "AGM",
     "CRF",
     "SSVM",
+    "AutoModel",
     "Checkpoint",
     "GameSolution",
     "Graph",
@@ -31,6 +32,7 @@ __getattr__, __dir__ = names_from(
     __name__,
     {
         "AGM": "robustruct.models",
+        "AutoModel": "robustruct.models",
         "CRF": "robustruct.models",
         "SSVM": "robustruct.models",
         "Checkpoint": "robustruct.optimizers.checkpoints",

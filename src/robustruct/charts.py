@@ -317,10 +317,10 @@ def risk_by_sample_size(
 
 
 def cost_matrix(cost: Any, classes: Any = None) -> Matrix:
-    """Costs [predicted, true], or those of a fitted model, with a row per true label."""
+    """Costs [true, predicted], or those of a fitted model."""
     if hasattr(cost, "cost_"):
         cost, classes = cost.cost_, cost.classes_ if classes is None else classes
-    values = np.asarray(cost, float).T
+    values = np.asarray(cost, float)
     labels = _names(range(len(values)) if classes is None else classes)
     return Matrix(
         "Cost",

@@ -87,8 +87,8 @@ class Constraints:
         kinds, own = node_kinds(design), self.unary_masks()
         if np.isfinite(self.pairs).all():
             return kinds, own
-        turned = design.table_turned[design.table_of].astype(np.intp)
-        allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), turned))
+        transposed = design.table_transposed[design.table_of].astype(np.intp)
+        allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), transposed))
         rows, row_of = np.unique(allowed, axis=0, return_inverse=True)
         return row_of.reshape(-1), np.where(rows, 0.0, -np.inf)
 
@@ -103,7 +103,7 @@ class Constraints:
         return Scores(
             scores.batch,
             scores.unary + self.unary_masks()[node_kinds(design)],
-            scores.tables + self.pair_masks()[design.table_turned.astype(np.intp)],
+            scores.tables + self.pair_masks()[design.table_transposed.astype(np.intp)],
             scores.table_of,
         )
 
@@ -156,7 +156,8 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
     where = batch.node_of[node] - batch.node_offsets[sample]
     raise InvalidInputError(
         f"y: sample {sample}, node {where}: {what}, which `forbidden` or `constraints` rules out. "
-        "Correct the labels or drop the rule.",
+        "Correct the labels, have those of a tagging scheme repaired (bad_labels='repair'), or "
+        "drop the rule.",
         sample=sample,
         node=where,
         field="y",
@@ -166,8 +167,8 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
 def _ends(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """(M,) positions of the first and of the second node of every edge, as the user listed them."""
     slots = np.flatnonzero(batch.parent >= 0)
-    child, above, turned = batch.child[slots], batch.parent[slots], batch.flipped[slots]
-    return np.where(turned, above, child), np.where(turned, child, above)
+    child, above, flipped = batch.child[slots], batch.parent[slots], batch.flipped[slots]
+    return np.where(flipped, above, child), np.where(flipped, child, above)
 
 
 def node_kinds(design: Design) -> np.ndarray:
@@ -183,7 +184,7 @@ def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
     """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
     if scheme not in SCHEMES:
         raise InvalidInputError(f"constraints={shown(scheme)} is not known; use 'BIO' or 'BIOES'.")
-    parts = [_tag_parts(label, scheme) for label in labels]
+    parts = [tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")
         if continues:
@@ -197,7 +198,7 @@ def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
                 rules.pairs[a, b] = -np.inf
 
 
-def _tag_parts(label: Any, scheme: str) -> tuple[str, str]:
+def tag_parts(label: Any, scheme: str) -> tuple[str, str]:
     """Prefix and type of a label such as "B-PER"; ("O", "") outside."""
     if label == "O":
         return "O", ""

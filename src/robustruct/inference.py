@@ -178,8 +178,8 @@ def relative_exponentials(values: np.ndarray, top: np.ndarray, out: np.ndarray) 
 
 
 def bayes_decision(node_marginals: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """(N,) the label of least expected cost on each node; ties go to the smallest label."""
-    return np.argmin(node_marginals @ cost.T, axis=1)
+    """(N,) the label of least expected cost [true, predicted]; ties go to the smallest label."""
+    return np.argmin(node_marginals @ cost, axis=1)
 
 
 def k_best(scores: Scores, size: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,8 +1,9 @@
 """What a mistake costs.
 
-A loss is additive over nodes: predicting label a where b is true costs ``matrix[a, b]``, times the
-node's weight. A loss knows nothing of models; it turns a list of labels into its cost matrix and
-prices a labelling.
+A loss is additive over nodes: where label b is true, predicting a costs ``matrix[b, a]``, times the
+node's weight. All costs that users give or get are written like that, rows: true label, columns:
+predicted label, as in a confusion matrix. A loss knows nothing of models; it turns a list of
+labels into its cost matrix and prices a labelling.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from robustruct.arrays import LARGEST, as_floats, refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
 Labels = Sequence[Any] | np.ndarray
-LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | Loss
+LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | dict | Loss
 
 
 class Loss(ABC):
@@ -26,13 +27,14 @@ class Loss(ABC):
 
     @abstractmethod
     def matrix(self, classes: Labels) -> np.ndarray:
-        """(k, k) costs, entry [a, b] for predicting ``classes[a]`` when ``classes[b]`` is true."""
+        """(k, k) costs of ``classes``; rows: true label, columns: predicted label."""
 
     def evaluate(self, y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.ndarray:
         """Cost of each node of a labelling.
 
         ``classes`` fixes the order of the labels where the loss needs one; by default it is the
-        sorted set of the labels in ``y_true`` and ``y_pred``.
+        sorted set of the labels in ``y_true`` and ``y_pred``. A true label that has no cost, as
+        training never saw it, costs as much as the dearest mistake.
 
         Examples
         --------
@@ -45,11 +47,19 @@ class Loss(ABC):
                 f"y_true labels {len(y_true)} nodes but y_pred labels {len(y_pred)}."
             )
         order = as_labels(classes) if classes is not None else self._default_classes(y_true, y_pred)
-        costs = self.matrix(order)
-        return costs[encode_labels(y_pred, order, "y_pred"), encode_labels(y_true, order, "y_true")]
+        predicted = encode_labels(y_pred, order, "y_pred")
+        known = set(order.tolist())
+        unseen = sorted_labels([y_true, order]).tolist()
+        labels = as_labels([*order.tolist(), *(label for label in unseen if label not in known)])
+        costs = costs_with_unknown(self, labels, order)
+        return costs[encode_labels(y_true, labels, "y_true"), predicted]
 
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return sorted_labels([y_true, y_pred])
+
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Those that have costs; ``known`` are the labels of costs without names."""
+        return labels
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -102,61 +112,181 @@ class CostMatrix(Loss):
 
     Parameters
     ----------
-    matrix : array-like of shape (k, k)
-        Entry [a, b] is the cost of predicting label a when b is true.
+    matrix : array-like of shape (k, k), or dict
+        Rows: true label, columns: predicted label. A dict gives single costs,
+        ``{(true label, predicted label): cost}``; all others are those of ``default``.
     labels : sequence, optional
-        The label of each row and column. Without it the order is that of ``classes_``.
+        The label of each row and column. Without it the order is that of ``classes_``, and a dict
+        may name labels of the data only.
+    default : str, array of shape (k, k) or Loss
+        What mistakes cost that a dict does not name.
 
     Examples
     --------
     A missed "entity" costs five times a false one:
 
-    >>> costs = CostMatrix([[0, 1], [5, 0]], labels=["entity", "other"])
+    >>> costs = CostMatrix([[0, 5], [1, 0]], labels=["entity", "other"])
+    >>> costs
+    CostMatrix, rows: true label, columns: predicted label
+            entity  other
+    entity       0      5
+    other        1      0
     >>> costs.evaluate(["entity", "other"], ["other", "entity"])
     array([5., 1.])
+
+    The same, whatever other labels there are:
+
+    >>> CostMatrix({("entity", "other"): 5}, default="hamming").matrix(["entity", "other"])
+    array([[0., 5.],
+           [1., 0.]])
     """
 
-    def __init__(self, matrix: Any, labels: Labels | None = None) -> None:
+    def __init__(
+        self, matrix: Any, labels: Labels | None = None, default: LossLike = "hamming"
+    ) -> None:
+        self.labels = None if labels is None else as_labels(labels)
+        if self.labels is not None and len(set(self.labels.tolist())) < len(self.labels):
+            raise InvalidInputError(
+                f"labels of the cost matrix repeat: {_shortened(self.labels.tolist())}; name "
+                "each row once."
+            )
+        self.default = default
+        self.single: dict[tuple[Any, Any], float] | None = None
+        """What a dict gave, (true, predicted): cost."""
+        if isinstance(matrix, Mapping):
+            self.single = _single_costs(matrix)
+            self._base = as_loss(default)
+        else:
+            self._table = self._checked(matrix)
+        if self.labels is not None:
+            self.matrix(self.labels)  # wrong costs are an error here and now
+
+    @classmethod
+    def from_csv(cls, path: Any, encoding: str = "utf-8") -> CostMatrix:
+        """The costs in a CSV file, as ``--loss FILE.csv`` of the command reads them.
+
+        The first row and the first column name the labels; rows: true label, columns: predicted
+        label. With ``predicted\\true`` in the first cell it is the other way round.
+
+        Parameters
+        ----------
+        path : str or path-like
+        encoding : str
+        """
+        from robustruct.formats.costs import read_costs
+
+        return read_costs(path, encoding)
+
+    def _checked(self, matrix: Any) -> np.ndarray:
         costs = as_floats(matrix, "the cost matrix")
         if costs.ndim != 2 or costs.shape[0] != costs.shape[1] or costs.size == 0:
             raise InvalidInputError(
                 f"the cost matrix has shape {costs.shape}; it must be square, (n_labels, n_labels)."
             )
-        self.costs = costs
-        self.labels = None if labels is None else as_labels(labels)
-        if self.labels is not None:
-            if len(self.labels) != len(costs):
-                raise InvalidInputError(
-                    f"the cost matrix has {len(costs)} rows, but {len(self.labels)} labels are "
-                    "given; name each row once."
-                )
-            if len(set(self.labels.tolist())) < len(self.labels):
-                raise InvalidInputError(
-                    f"labels of the cost matrix repeat: {_shortened(self.labels.tolist())}; name "
-                    "each row once."
-                )
-        named = range(len(costs)) if self.labels is None else self.labels
-        check_costs(costs, named)
+        if self.labels is not None and len(self.labels) != len(costs):
+            raise InvalidInputError(
+                f"the cost matrix has {len(costs)} rows, but {len(self.labels)} labels are "
+                "given; name each row once."
+            )
+        check_costs(costs, range(len(costs)) if self.labels is None else self.labels)
+        return costs
+
+    @property
+    def costs(self) -> np.ndarray:
+        """(k, k) all costs; rows: true label, columns: predicted label.
+
+        Those of a dict without ``labels`` are known only with the labels of data: see `matrix`.
+        """
+        if self.single is None:
+            return self._table
+        if self.labels is None:
+            raise InvalidInputError(
+                "the labels of these costs are not known; use matrix(classes), or name them in "
+                "CostMatrix({...}, labels=[...])."
+            )
+        return self._changed(self.labels)
 
     def matrix(self, classes: Labels) -> np.ndarray:
-        if self.labels is None:
-            if len(classes) != len(self.costs):
-                raise InvalidInputError(
-                    f"the cost matrix is for {len(self.costs)} labels but the data have "
-                    f"{len(classes)}: {_shortened(as_labels(classes).tolist())}. Name its rows "
-                    "with CostMatrix(matrix, labels=[...]); it may then list labels the data lack."
-                )
-            return self.costs.copy()
-        place = encode_labels(as_labels(classes), self.labels, "the data")
-        return self.costs[np.ix_(place, place)]
+        """(k, k) costs of ``classes``; rows: true label, columns: predicted label."""
+        if self.labels is not None:
+            place = encode_labels(as_labels(classes), self.labels, "the data")
+            return self.costs[np.ix_(place, place)]
+        if self.single is not None:
+            return self._changed(as_labels(classes))
+        if len(classes) != len(self._table):
+            raise InvalidInputError(
+                f"the cost matrix is for {len(self._table)} labels but the data have "
+                f"{len(classes)}: {_shortened(as_labels(classes).tolist())}. Name its rows "
+                "with CostMatrix(matrix, labels=[...]); it may then list labels the data lack."
+            )
+        return self._table.copy()
+
+    def _changed(self, labels: np.ndarray) -> np.ndarray:
+        """The default's costs with the single ones in their places."""
+        costs = np.array(self._base.matrix(labels), float)
+        place = {label: a for a, label in enumerate(labels.tolist())}
+        for pair, cost in (self.single or {}).items():
+            for label in pair:
+                if label not in place:
+                    raise InvalidInputError(
+                        f"the cost of {pair} names the label {shown(label)}, which is not among "
+                        f"{_shortened(labels.tolist())}. Where data may lack a label, name all "
+                        "in CostMatrix({...}, labels=[...])."
+                    )
+            costs[place[pair[0]], place[pair[1]]] = cost
+        check_costs(costs, labels)
+        return costs
+
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        if self.labels is not None:
+            return self.labels
+        return known if self.single is None else labels
 
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
-        return self.labels if self.labels is not None else super()._default_classes(y_true, y_pred)
+        if self.labels is not None:
+            return self.labels
+        named = [as_labels(list(pair)) for pair in self.single or ()]
+        return sorted_labels([y_true, y_pred, *named])
 
     def __repr__(self) -> str:
-        k = len(self.costs)
-        named = "" if self.labels is None else f", labels={_shortened(self.labels.tolist())}"
-        return f"CostMatrix({k} x {k}{named})"
+        if self.single is not None and self.labels is None:
+            rows = [("true", "predicted", "cost")]
+            rows += [(str(b), str(a), f"{cost:g}") for (b, a), cost in self.single.items()]
+            return f"CostMatrix, other mistakes as {self.default!r}\n{_aligned(rows, 2)}"
+        costs = self.costs
+        labels = range(len(costs)) if self.labels is None else self.labels.tolist()
+        names = [str(label) for label in labels]
+        few = min(len(names), _MOST_SHOWN)
+        table = [["", *names[:few]]]
+        table += [[names[b], *(f"{cost:g}" for cost in costs[b, :few])] for b in range(few)]
+        more = "" if few == len(names) else f"\n... {len(names)} labels in all"
+        return f"CostMatrix, rows: true label, columns: predicted label\n{_aligned(table, 1)}{more}"
+
+
+_MOST_SHOWN = 10  # labels of a cost matrix that is printed
+
+
+def _single_costs(costs: Mapping[Any, Any]) -> dict[tuple[Any, Any], float]:
+    for pair, cost in costs.items():
+        number = _family(cost) == "number" and abs(cost) <= LARGEST
+        if not (isinstance(pair, tuple) and len(pair) == 2 and number):
+            raise InvalidInputError(
+                f"the costs hold {shown(pair)}: {shown(cost)}; write (true label, predicted "
+                'label): cost, such as {("B-PER", "O"): 5}.'
+            )
+    return {pair: float(cost) for pair, cost in costs.items()}
+
+
+def _aligned(rows: Sequence[Sequence[str]], n_left: int) -> str:
+    """Rows of a table below each other, the first columns to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if c < n_left else cell.rjust(width)
+            for c, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 class LabelSets(Loss):
@@ -172,7 +302,7 @@ class LabelSets(Loss):
     Tokens are in or out, sentences are good or bad, and to take a bad one for good costs most:
 
     >>> tokens = CostMatrix([[0, 1], [1, 0]], labels=["in", "out"])
-    >>> sentences = CostMatrix([[0, 1], [5, 0]], labels=["bad", "good"])
+    >>> sentences = CostMatrix([[0, 5], [1, 0]], labels=["bad", "good"])
     >>> LabelSets(tokens, sentences).evaluate(["in", "bad"], ["out", "good"])
     array([1., 5.])
     """
@@ -205,30 +335,55 @@ class LabelSets(Loss):
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return self._whole._default_classes(y_true, y_pred)
 
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return self._whole._named(labels, known)
+
     def __repr__(self) -> str:
-        return f"LabelSets({', '.join(map(repr, self.parts))})"
+        return "LabelSets of\n" + "\n".join(map(repr, self.parts))
 
 
 def check_costs(costs: np.ndarray, labels: Labels) -> None:
-    """Costs [predicted, true] that are no numbers, or under which a mistake pays, are an error."""
+    """Costs [true, predicted] that are no numbers, or under which a mistake pays, are an error."""
     if not (np.abs(costs) <= LARGEST).all():  # nor NaN
-        a, b = np.argwhere(~(np.abs(costs) <= LARGEST))[0]
+        b, a = np.argwhere(~(np.abs(costs) <= LARGEST))[0]
         raise InvalidInputError(
-            f"the cost matrix holds {costs[a, b]:g} at [{a}, {b}]; costs must be finite and of "
+            f"the cost matrix holds {costs[b, a]:g} at [{b}, {a}]; costs must be finite and of "
             f"size {LARGEST:g} at most. To rule a label or a transition out, use the model's "
             "`forbidden` argument."
         )
     right = np.diag(costs)
-    wrong = np.argwhere(right[:, None] > costs.T)
+    wrong = np.argwhere(right[:, None] > costs)
     if not len(wrong):
         return
     b, a = wrong[0]
     names = as_labels(labels).tolist()
     raise InvalidInputError(
-        f"where {names[b]!r} is true, predicting {names[a]!r} costs {costs[a, b]:g} and predicting "
+        f"where {names[b]!r} is true, predicting {names[a]!r} costs {costs[b, a]:g} and predicting "
         f"{names[b]!r} costs {right[b]:g}; the right answer must cost no more than any other. Rows "
-        "of a cost matrix are predicted labels, columns true ones, and larger is worse."
+        "of a cost matrix are true labels, columns predicted ones, and larger is worse."
     )
+
+
+def costs_with_unknown(loss: Loss, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(k, k) [true, predicted] costs of ``labels``, some of which may have none.
+
+    Costs without names are those of the labels ``known``. A label about which the loss says nothing
+    was never seen in training, and is never predicted: it costs as much as the dearest mistake.
+    """
+    known = loss._named(labels, known)
+    table = loss.matrix(known)
+    place = {label: a for a, label in enumerate(known.tolist())}
+    at = np.array([place.get(label, -1) for label in labels.tolist()], np.intp)
+    costs = np.full((len(at), len(at)), table.max(initial=0.0))
+    np.fill_diagonal(costs, 0.0)
+    inside = np.flatnonzero(at >= 0)
+    costs[np.ix_(inside, inside)] = table[np.ix_(at[inside], at[inside])]
+    return costs
+
+
+def predicted_first(costs: np.ndarray) -> np.ndarray:
+    """(k, k) L[predicted, true] of the equations, solvers and kernels, from costs of users."""
+    return np.ascontiguousarray(costs.T)
 
 
 _BY_NAME: dict[str, Callable[[], Loss]] = {
@@ -238,29 +393,35 @@ _BY_NAME: dict[str, Callable[[], Loss]] = {
 }
 
 
+def equal_costs(costs: np.ndarray) -> bool:
+    """Whether all mistakes cost the same, and all right answers do."""
+    mistakes, right = costs[~np.eye(len(costs), dtype=bool)], np.diag(costs)
+    return not len(mistakes) or bool(np.ptp(mistakes) == 0 and np.ptp(right) == 0)
+
+
 def as_loss(loss: LossLike) -> Loss:
-    """The loss meant by a name, a square array or a Loss."""
+    """The loss meant by a name, a square array, a dict of costs or a Loss."""
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
         if loss not in _BY_NAME:
             raise InvalidInputError(
                 f"loss={shown(loss)} is not known; use one of {', '.join(map(repr, _BY_NAME))}, a "
-                "(k, k) array, or CostMatrix(matrix, labels)."
+                "(k, k) array, {(true, predicted): cost}, or CostMatrix(matrix, labels)."
             )
         return _BY_NAME[loss]()
-    if isinstance(loss, np.ndarray | list | tuple):
+    if isinstance(loss, np.ndarray | list | tuple | Mapping):
         return CostMatrix(loss)
     raise InvalidInputError(
-        f"loss is a {type(loss).__name__}; give 'hamming', 'absolute', 'squared', a (k, k) array "
-        "or a Loss."
+        f"loss is a {type(loss).__name__}; give 'hamming', 'absolute', 'squared', a (k, k) array, "
+        "a dict {(true, predicted): cost} or a Loss."
     )
 
 
 def class_weighted(
     matrix: np.ndarray, classes: Labels, class_weight: Mapping[Any, float] | None
 ) -> np.ndarray:
-    """Costs with the column of each true label scaled by its weight (1 for labels not named)."""
+    """Costs with the row of each true label scaled by its weight (1 for labels not named)."""
     if class_weight is None:
         return matrix
     if not isinstance(class_weight, Mapping):
@@ -282,7 +443,7 @@ def class_weighted(
                 "or more."
             )
         weights[place[label]] = weight
-    return matrix * weights
+    return matrix * weights[:, None]
 
 
 def as_labels(labels: Any) -> np.ndarray:

@@ -40,7 +40,8 @@ def mean_loss(
         The true and the predicted labels of each sample. A flat array is read as samples of one
         node each.
     loss : str, array of shape (k, k) or Loss
-        As in the models: "hamming", "absolute", "squared", costs [predicted, true], or a Loss.
+        As in the models: "hamming", "absolute", "squared", costs (rows: true label, columns:
+        predicted label), or a Loss.
     node_weight : list of arrays or flat array, optional
         How much each node counts, in the form of ``y_true``; by default 1.
     average : "node" or "sample"

@@ -51,7 +51,7 @@ def cost_matrix(cost: Any, classes: Labels | None = None, *, ax: Axes | None = N
     Parameters
     ----------
     cost : array of shape (k, k), or model
-        Costs [predicted, true], as in `robustruct.losses`; of a fitted model its ``cost_``.
+        Costs, or a fitted model for its ``cost_``; rows: true label, columns: predicted label.
     classes : sequence, optional
         Names of the labels; by default those of the model, or numbers.
     ax : matplotlib Axes, optional

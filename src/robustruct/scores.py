@@ -69,9 +69,9 @@ class Scores:
                 )
         tables = np.zeros((max(batch.n_edges, 1), k, k))
         tables[: batch.n_edges] = pairwise
-        turned = np.zeros(len(tables), bool)
-        turned[: batch.n_edges] = batch.flipped[batch.slot_of_edge]
-        tables[turned] = tables[turned].transpose(0, 2, 1)
+        transposed = np.zeros(len(tables), bool)
+        transposed[: batch.n_edges] = batch.flipped[batch.slot_of_edge]
+        tables[transposed] = tables[transposed].transpose(0, 2, 1)
         return cls(
             batch,
             np.ascontiguousarray(batch.from_user(unary), dtype=float),

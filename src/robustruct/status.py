@@ -13,9 +13,13 @@ class Status(Enum):
         "The iterations ran out before the gap closed. Raise max_iter or tol; for a game, use "
         "solver='auto'."
     )
+    MAX_TIME = (
+        "The time was up before the gap closed. Raise max_time or tol, or use a larger alpha, "
+        "which converges faster."
+    )
     STALLED = (
-        "Rounding stopped progress before the gap closed; the bounds are still valid. Raise tol, "
-        "or rescale features or scores that dwarf the costs."
+        "Progress ended before the gap closed; the bounds are still valid. Raise tol, use a larger "
+        "alpha, or rescale features or scores that dwarf the costs."
     )
     INTERRUPTED = (
         "Training was interrupted; the best model so far is kept. Fit again with warm_start=True "

@@ -105,7 +105,7 @@ def test_files_that_belong_together_are_one_file(folder: Path, here) -> None:
     assert (result["n_samples"], result["n_nodes"], len(result["labels"])) == (8, 45, 5)
     model = robustruct.load(folder / "here.model")
     costs = 1 - np.eye(5)
-    costs[model.classes_.tolist().index("O"), model.classes_.tolist().index("B-PER")] = 5.0
+    costs[model.classes_.tolist().index("B-PER"), model.classes_.tolist().index("O")] = 5.0
     np.testing.assert_array_equal(model.cost_, costs)  # though labels were known only then
     code, out, _ = here("predict", "here.model", TEST, cwd=folder)
     assert code == 0
@@ -140,7 +140,7 @@ def test_costs_of_a_file_a_dev_file_and_few_attributes(folder: Path, here) -> No
         json.loads(out)["n_features"] < json.loads((folder / "here.json").read_text())["n_features"]
     )
     model = robustruct.load(folder / "few")
-    assert model.cost_[4, 1] == 7.0
+    assert model.cost_[1, 4] == 7.0
     assert "B-ORG" in model.loss.labels  # test data may have it
     code, out, _ = here("train", *options, "--hashed", "128", "-o", "hashed", cwd=folder)
     assert (code, json.loads(out)["n_features"]) == (0, 128 + 1)

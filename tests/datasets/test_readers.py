@@ -16,6 +16,7 @@ READERS = {
     datasets.load_conll2000: "conll2000/train.txt.gz",
     datasets.load_ocr: "ocr/letters.npz",
     datasets.load_sst: "sst/train.txt.gz",
+    datasets.load_wnut17: "wnut17/train.txt.gz",
     datasets.load_ewt_pos: "ewt_pos/train.conll.gz",
     datasets.load_multilabel: "multilabel/scene.npz",
     datasets.load_srl: "srl/ewt.train.pruned.jsonl.gz",
@@ -162,3 +163,12 @@ def test_position_weights_grow_and_sum_to_one():
     weights = position_weights([[1, 1, 3], np.array([2])])
     np.testing.assert_allclose(weights[0], np.array([1, 2, 3]) / 6)
     np.testing.assert_allclose(weights[1], [1.0])
+
+
+def test_wnut17_sentences_end_at_lines_of_one_tab(tmp_path):
+    write_gz(tmp_path, "wnut17/dev.txt.gz", "Hi\tO\n\t\nAda\tB-person\n2\tO\n\n")
+    data = datasets.load_wnut17("dev", data_home=tmp_path)
+    assert data.X == [["Hi"], ["Ada", "2"]]
+    assert [labels.tolist() for labels in data.y] == [["O"], ["B-person", "O"]]
+    first, _ = datasets.name_attributes(data.X[1])
+    assert {"0:shape=Aa", "0:end3=ada", "1:shape=0", "-1:outside", "2:outside"} <= set(first)

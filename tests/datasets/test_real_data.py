@@ -116,6 +116,17 @@ def test_sst(data_home, split, trees, nodes, roots):
         assert set(np.bincount(graph.edges[:, 0], minlength=graph.n_nodes)) <= {0, 2}
 
 
+@pytest.mark.parametrize(
+    ("split", "sentences", "words", "persons"),
+    [("train", 3394, 62730, 660), ("dev", 1009, 15733, 470), ("test", 1287, 23394, 429)],
+)
+def test_wnut17(data_home, split, sentences, words, persons):
+    data = datasets.load_wnut17(split, data_home=data_home)
+    assert (len(data), data.n_nodes) == (sentences, words)
+    found = counts(data)
+    assert (len(found), found["B-person"]) == (13, persons)
+
+
 @pytest.mark.parametrize("structure", ["chain", "tree"])
 @pytest.mark.parametrize(
     ("split", "sentences", "words"), [("dev", 2001, 25147), ("test", 2077, 25094)]

@@ -188,7 +188,7 @@ def test_nothing_of_a_fit_is_left_on_the_workers(client):
     AGM(alpha=0.1, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
 
     def left(dask_worker):
-        return len(getattr(dask_worker, "robustruct_held", {}))
+        return len(getattr(dask_worker, "robustruct_states", {}))
 
     assert set(client.run(left).values()) == {0}
 

@@ -12,7 +12,7 @@ import consistency
 @pytest.mark.parametrize("key", consistency.CASES)
 def test_the_bayes_risk_is_that_of_the_best_label_of_every_node(key):
     case = consistency.CASES[key]
-    best = [(case.marginals(p) @ case.cost.T).argmin(axis=1) for p in case.truth]
+    best = [(case.marginals(p) @ case.cost).argmin(axis=1) for p in case.truth]
     assert case.risk(best) == pytest.approx(case.bayes_risk)
     assert case.truth.sum(axis=1) == pytest.approx(1)
     if case.n_labels > 2:  # no majority
@@ -30,7 +30,7 @@ def hinge_labels(case, p):
             row[y] -= 1
             row[k + y] -= 1
             rows.append(row)
-            bounds.append(-case.cost[a, y])
+            bounds.append(-case.cost[y, a])
     objective = np.concatenate([np.zeros(k), p])
     free = [(None, None)] * (2 * k)
     scores = linprog(objective, rows, bounds, bounds=free, method="highs").x[:k]

@@ -149,7 +149,7 @@ class TestCosts:
     def test_a_missed_a0_costs_ten_false_ones(self):
         cost = srl.costs()["missed A0"]
         a0, other = ROLES.index("A0"), ROLES.index("O")
-        assert cost[other, a0] == pytest.approx(10 * cost[a0, other])
+        assert cost[a0, other] == pytest.approx(10 * cost[other, a0])
 
 
 class TestJudge:

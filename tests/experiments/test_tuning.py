@@ -48,7 +48,7 @@ class TestDecisions:
 
     def test_an_agm_answers_by_map_and_by_its_predictor(self):
         data = make_trees(n_samples=20, n_labels=3, seed=0)
-        cost = np.array([[0.0, 9.0, 9.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+        cost = np.array([[0.0, 1.0, 1.0], [9.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
         asked = tuning.questions("AGM", {"a": cost})
         assert list(asked) == ["a", tuning.question(tuning.PREDICTOR, "a")]
         model = tuning.new_model("AGM", cost, alpha=0.1).fit(data.X, data.y)

@@ -40,7 +40,7 @@ def write(tmp_path):
 
 def test_empty_lines_before_costs_are_passed_over(write):
     table = read_costs(write("\n \n,A,B\n\nA,0,1\nB,2,0\n"))
-    assert table.matrix(["A", "B"]).tolist() == [[0, 2], [1, 0]]
+    assert table.matrix(["A", "B"]).tolist() == [[0, 1], [2, 0]]
 
 
 @pytest.mark.parametrize(

@@ -328,8 +328,8 @@ def test_columns_make_no_sense_elsewhere(write):
 def test_rows_are_true_labels_unless_the_corner_says_otherwise(write, text):
     costs = read_costs(write(text))
     matrix = costs.matrix(["O", "B-PER"])
-    assert matrix[0, 1] == 5  # predicting O where B-PER is true
-    assert matrix[1, 0] == 1
+    assert matrix[1, 0] == 5  # predicting O where B-PER is true
+    assert matrix[0, 1] == 1
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_changes_are_made_one_after_the_other():
     changes = [CostChange.parse(text) for text in ("B>*=3", "* > O = 7", "B>A=0.5")]
     costs = changed_costs(1 - np.eye(3), ["A", "B", "O"], changes)
     np.testing.assert_array_equal(
-        costs.costs.T,  # [true, predicted]
+        costs.costs,
         [[0, 1, 7], [0.5, 0, 7], [1, 1, 0]],
     )
     assert CostChange.parse("a=b>c=1") == CostChange("a=b", "c", 1.0)
@@ -365,6 +365,6 @@ def test_changes_are_made_one_after_the_other():
 def test_costs_of_a_file_are_matched_with_numbers(write):
     table = read_costs(write(",1,2,3\n1,0,1,1\n2,9,0,1\n3,1,1,0\n"))
     costs = named_costs(table, np.array([1, 2]), "costs.csv")
-    assert costs.matrix([1, 2])[0, 1] == 9
+    assert costs.matrix([1, 2])[1, 0] == 9
     with pytest.raises(FileFormatError, match=r"the label '4', but .* names 1, 3"):
         named_costs(table, np.array([2, 4]), "costs.csv")

@@ -100,10 +100,10 @@ def assert_honest(solution: GameSolution, game: GameData, tol: float) -> None:
     earned = masked_dot(r, game.unary) + masked_dot(q, game.pairwise)
     possible = possible_labels(game)
     assert (p[~possible] == 0).all()
-    answers = np.where(possible, r @ game.cost.T, np.inf)
+    answers = np.where(possible, r @ game.cost, np.inf)
     lower = earned + float(game.node_weight @ answers.min(axis=1))
     assert abs(lower - solution.lower) <= slack
-    expected = float(game.node_weight @ np.einsum("ia,ab,ib->i", p, game.cost, r)) + earned
+    expected = float(game.node_weight @ np.einsum("ia,ba,ib->i", p, game.cost, r)) + earned
     assert solution.lower - slack <= expected <= solution.upper + slack
 
 

@@ -58,10 +58,10 @@ def test_any_p_and_q_enclose_the_value(data, seed):
     slack = 10 * rounding(data)
     # By definition, labelling by labelling.
     scores = [labelling_score(data.unary, data.edges, data.pairwise, y) for y in chosen]
-    answers = np.where(possible, r @ data.cost.T, np.inf)
+    answers = np.where(possible, r @ data.cost, np.inf)
     by_hand = share @ scores + data.node_weight @ answers.min(axis=1)
     assert abs(lower - by_hand) <= slack
-    paid = (p @ data.cost) * data.node_weight[:, None]
+    paid = (p @ data.cost.T) * data.node_weight[:, None]
     everything = [
         labelling_score(data.unary + paid, data.edges, data.pairwise, y)
         for y in all_labellings(*data.unary.shape)
@@ -170,9 +170,9 @@ def test_bounds_of_many_games_are_those_of_each(cycles):
     lower, upper = as_play(game, p, r, q).bounds(game, n_jobs=1)
     for s, (one, (p, r, _, chosen, share, possible)) in enumerate(zip(several, plays, strict=True)):
         scored = [labelling_score(one.unary, one.edges, one.pairwise, y) for y in chosen]
-        answers = np.where(possible, r @ UNEVEN.T, np.inf).min(axis=1)
+        answers = np.where(possible, r @ UNEVEN, np.inf).min(axis=1)
         assert lower[s] == pytest.approx(share @ scored + one.node_weight @ answers, rel=1e-12)
-        augmented = one.unary + one.node_weight[:, None] * (p @ UNEVEN)
+        augmented = one.unary + one.node_weight[:, None] * (p @ UNEVEN.T)
         everything = [
             labelling_score(augmented, one.edges, one.pairwise, y)
             for y in all_labellings(*one.unary.shape)

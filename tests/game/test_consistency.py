@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 from robustruct.game import node_game
 
-TIED = np.array([[0.0, 0, 1], [1, 0, 1], [1, 1, 0]]), np.array([0.4, 0.5, 0.1])
+TIED = np.array([[0.0, 1, 1], [0, 0, 1], [1, 1, 0]]), np.array([0.4, 0.5, 0.1])
 
 
 def least_risk(cost, truth):
@@ -14,7 +14,7 @@ def least_risk(cost, truth):
     k = len(truth)
     found = linprog(
         np.concatenate([-truth, np.zeros(k), [1.0]]),
-        A_ub=np.hstack([np.eye(k), cost.T, -np.ones((k, 1))]),
+        A_ub=np.hstack([np.eye(k), cost, -np.ones((k, 1))]),
         b_ub=np.zeros(k),
         A_eq=np.concatenate([np.zeros(k), np.ones(k), [0.0]])[None],
         b_eq=[1.0],
@@ -33,9 +33,9 @@ def random_cost(seed):
     ("cost", "truth"), [TIED, *map(random_cost, range(20))], ids=["tied", *map(str, range(20))]
 )
 def test_the_predictor_plays_labels_of_least_cost_whatever_scores_are_best(cost, truth):
-    risks = cost @ truth
+    risks = truth @ cost
     best = int(risks.argmin())
-    scores = -cost[best]
+    scores = -cost[:, best]
     game = node_game(scores, cost)
     assert game.value - scores @ truth == pytest.approx(risks[best], abs=1e-12)
     assert least_risk(cost, truth) == pytest.approx(risks[best], abs=1e-8)  # no scores do better
@@ -44,6 +44,6 @@ def test_the_predictor_plays_labels_of_least_cost_whatever_scores_are_best(cost,
 
 def test_where_being_wrong_costs_nothing_scores_are_tied():
     cost, truth = TIED
-    scores = -cost[(cost @ truth).argmin()]
+    scores = -cost[:, (truth @ cost).argmin()]
     assert scores[0] == scores[1] == scores.max()
-    assert (cost @ truth).tolist() == pytest.approx([0.1, 0.5, 0.9])
+    assert (truth @ cost).tolist() == pytest.approx([0.1, 0.5, 0.9])

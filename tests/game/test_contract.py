@@ -71,7 +71,7 @@ def test_usual_losses(solver, loss):
         "hamming": 1 - np.eye(5),
         "absolute": np.abs(place[:, None] - place),
         "squared": (place[:, None] - place) ** 2,
-        "asymmetric": np.where(place[:, None] > place, 3.0, 1.0) * (1 - np.eye(5)),
+        "asymmetric": np.where(place[:, None] < place, 3.0, 1.0) * (1 - np.eye(5)),
     }[loss]
     game = random_game(10, 5, seed=1, cost=cost)
     solution, value = solved(game, solver), local_polytope_value(*game)
@@ -239,12 +239,12 @@ def _cost(kind, k=4):
         return np.zeros((k, k))
     if kind == "constant":
         return np.full((k, k), -2.0)
-    if kind == "equal rows":
-        matrix[1:] = matrix[0]
-    if kind == "dominated row":
-        matrix[2] = matrix.max() + 1
-    if kind == "dominating row":
-        matrix[1] = matrix.min() - 1
+    if kind == "equal columns":
+        matrix[:, 1:] = matrix[:, :1]
+    if kind == "dominated column":
+        matrix[:, 2] = matrix.max() + 1
+    if kind == "dominating column":
+        matrix[:, 1] = matrix.min() - 1
     if kind == "negative":
         matrix -= 5
     if kind == "huge":
@@ -260,9 +260,9 @@ def _cost(kind, k=4):
     [
         "zeros",
         "constant",
-        "equal rows",
-        "dominated row",
-        "dominating row",
+        "equal columns",
+        "dominated column",
+        "dominating column",
         "negative",
         "huge",
         "tiny",

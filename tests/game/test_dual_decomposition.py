@@ -48,13 +48,13 @@ def dual_value(game, parent, table, u):
     value = 0.0
     for i, above in enumerate(parent):
         a = total[i] + ((table[i] - u[i]).max(axis=1) if above >= 0 else 0.0)
-        value += matrix_game(game.node_weight[i] * game.cost + a)[0]
+        value += matrix_game(game.node_weight[i] * game.cost.T + a)[0]
     return value
 
 
 def best_messages(game, parent, table, order, p):
     """Max-product messages of the scores that the adversary sees against p."""
-    best = game.unary + game.node_weight[:, None] * (p @ game.cost)
+    best = game.unary + game.node_weight[:, None] * (p @ game.cost.T)
     u = np.zeros_like(best)
     for i in reversed(order):
         if parent[i] >= 0:

@@ -25,7 +25,7 @@ def as_game(data: GameData) -> Game:
     batch = Batch.build([(len(data.unary), np.asarray(data.edges, np.intp))])
     scores = Scores.from_user(batch, data.unary, data.pairwise)
     weight = np.ascontiguousarray(batch.from_user(data.node_weight))
-    return Game(scores, np.ascontiguousarray(data.cost, dtype=float), weight)
+    return Game(scores, np.ascontiguousarray(data.cost.T, dtype=float), weight)
 
 
 def relative_gap(game: Game, play: Play) -> float:
@@ -68,7 +68,7 @@ def value_by_highs(data: GameData) -> float:
         for a in range(k):
             row = np.zeros(size)
             row[size - n + i] = 1
-            row[[r(i, b) for b in range(k)]] = -data.cost[a]
+            row[[r(i, b) for b in range(k)]] = -data.cost[:, a]
             above.append(row)
     gain = np.concatenate([data.unary.ravel(), data.pairwise.ravel(), data.node_weight])
     limits = [(0, 1)] * (size - n) + [(None, None)] * n
@@ -93,13 +93,13 @@ def test_value_is_that_of_the_linear_program(n, k, shape):
     [
         1 - np.eye(4),
         np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))),
-        np.tile([1.0, 0.0, 2.0, 3.0], (4, 1)),
-        np.array([[0, 1, 2, 3], [1, 0, 1, 2], [5, 5, 5, 5], [4, 3, 2, 1.0]]),
+        np.tile([[1.0], [0.0], [2.0], [3.0]], 4),
+        np.array([[0, 1, 5, 4], [1, 0, 5, 3], [2, 1, 5, 2], [3, 2, 5, 1.0]]),
         -np.arange(16.0).reshape(4, 4),
         1e9 * (1 - np.eye(4)),
         1e-9 * np.arange(16.0).reshape(4, 4),
     ],
-    ids=["hamming", "absolute", "equal rows", "dominated row", "negative", "huge", "tiny"],
+    ids=["hamming", "absolute", "equal columns", "dominated column", "negative", "huge", "tiny"],
 )
 def test_certifies_1e_6_at_any_scale(cost, scale):
     game = as_game(random_game(20, 4, cost=cost, scale=scale * np.ptp(cost)))

@@ -22,7 +22,7 @@ def cost_of(kind, k, rng):
         "squared": (even[:, None] - even) ** 2,
         "squared, uneven": (places[:, None] - places) ** 2,
         "squared, repeated": (even[:, None] // 2 - even // 2) ** 2,
-        "asymmetric": np.where(even[:, None] > even, 3.0, 1.0) * (1 - np.eye(k)),
+        "asymmetric": np.where(even[:, None] < even, 3.0, 1.0) * (1 - np.eye(k)),
         "random": rng.random((k, k)),
         "negative": rng.normal(size=(k, k)) - 2,
         "whole numbers": rng.integers(0, 3, (k, k)).astype(float),
@@ -54,7 +54,7 @@ def assert_equilibrium(scores, cost, weight=1.0, check_value=True):
     """p and r prove each other optimal; the value is also that of the linear program."""
     game = node_game(scores, cost, weight)
     allowed = np.isfinite(scores)
-    payoff = weight * np.asarray(cost)[np.ix_(allowed, allowed)] + scores[allowed]
+    payoff = weight * np.asarray(cost).T[np.ix_(allowed, allowed)] + scores[allowed]
     slack = 1e-13 * (np.abs(payoff).max() + weight * np.abs(cost).max())
     for strategy in (game.predictor, game.adversary):
         assert (strategy >= 0).all()

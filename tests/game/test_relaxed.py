@@ -65,7 +65,7 @@ def descended(game, tol, max_iter=20_000):
         Batch.build([(len(game.unary), game.edges)]), game.unary, game.pairwise
     )
     batch = scores.batch
-    inside = Game(scores, game.cost, batch.from_user(game.node_weight))
+    inside = Game(scores, np.ascontiguousarray(game.cost.T), batch.from_user(game.node_weight))
     play, _ = Relaxed(max_iter=max_iter).descend(inside, inside.allowed_gap(tol), None, 1)
     (lower,), (upper,) = play.relaxed_bounds
     return lower, upper, batch.to_user(play.r), batch.edges_to_user(play.q)

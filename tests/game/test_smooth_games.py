@@ -51,11 +51,11 @@ def reference(arguments: tuple, T: float) -> tuple[float, np.ndarray]:
 
     def value(x):
         p = x.reshape(n, k)
-        tilt = (weight[:, None] * (p @ cost))[np.arange(n), labellings].sum(axis=1)
+        tilt = (weight[:, None] * (p @ cost.T))[np.arange(n), labellings].sum(axis=1)
         z = (scores + tilt) / T
         q = np.exp(z - logsumexp(z))
         r = (q[:, None, None] * hits).sum(axis=0)
-        return T * logsumexp(z), (weight[:, None] * (r @ cost.T)).ravel()
+        return T * logsumexp(z), (weight[:, None] * (r @ cost)).ravel()
 
     sums = np.kron(np.eye(n), np.ones(k))
     possible = hits.any(axis=0)  # no other label is predicted
@@ -83,7 +83,7 @@ def test_value(name: str, T: float) -> None:
     # the adversary is unique: marginals of the Gibbs distribution at the reference's p
     labellings, scores = listed(*arguments)
     n, k = arguments[0].shape
-    tilt = (arguments[4][:, None] * (p @ arguments[3]))[np.arange(n), labellings].sum(axis=1)
+    tilt = (arguments[4][:, None] * (p @ arguments[3].T))[np.arange(n), labellings].sum(axis=1)
     q = np.exp((scores + tilt) / T - logsumexp((scores + tilt) / T))
     r = (q[:, None, None] * (labellings[:, :, None] == np.arange(k))).sum(axis=0)
     assert np.allclose(found.adversary_nodes, r, atol=3e-3)
@@ -119,7 +119,7 @@ def test_huge_temperatures_answer_the_uniform_distribution() -> None:
     cost = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 0.5], [2.0, 0.3, 0.1]])
     found = solve_game([[0.3, -0.2, 0.1]], [], [], cost, temperature=1e6)
     assert np.allclose(found.adversary_nodes, 1 / 3, atol=1e-4)
-    assert found.predictor[0, cost.mean(axis=1).argmin()] > 0.999
+    assert found.predictor[0, cost.mean(axis=0).argmin()] > 0.999
 
 
 def test_nothing_overflows() -> None:

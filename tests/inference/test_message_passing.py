@@ -123,7 +123,7 @@ def test_bayes_decision_has_least_expected_cost(problem, seed):
     decision = scores.batch.to_user(bayes_decision(marginals(scores).nodes, cost))
     weight = np.exp(all_scores - logsumexp(all_scores))
     for i in range(n):
-        risk = [(weight * cost[a, labellings[:, i]]).sum() for a in range(k)]
+        risk = [(weight * cost[labellings[:, i], a]).sum() for a in range(k)]
         assert risk[decision[i]] <= min(risk) + 1e-9
 
 

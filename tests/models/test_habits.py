@@ -50,7 +50,7 @@ def test_labels_come_back_as_they_were_given(Model, names):
     assert set(model.classes_.tolist()) == set(names)
     predicted = model.predict(X)
     for labels in predicted:
-        assert all(label in names and type(label) in map(type, names) for label in labels.tolist())
+        assert all(label in names and type(label) in map(type, names) for label in labels)
     plain = Model(alpha=0.05, random_state=0).fit(X, codes)
     assert -plain.score(X, codes) < 0.5
     assert len(model.predict_k_best(X, 2)[0]) == 2
@@ -122,10 +122,10 @@ def test_node_weights_scale_the_cost(Model, tol):
     assert close(a, b, tol)
 
 
-def test_class_weights_scale_the_column_of_the_truth():
+def test_class_weights_scale_the_row_of_the_truth():
     X, y = chains()
     model = AGM(alpha=0.1, class_weight={2: 5.0}).fit(X, y)
-    np.testing.assert_array_equal(model.cost_, (1 - np.eye(3)) * [1, 1, 5])
+    np.testing.assert_array_equal(model.cost_, (1 - np.eye(3)) * [[1], [1], [5]])
     frequent = np.mean(np.concatenate(model.predict(X)) == 2)
     assert frequent >= np.mean(np.concatenate(AGM(alpha=0.1).fit(X, y).predict(X)) == 2)
 
@@ -134,7 +134,7 @@ def test_balanced_class_weights():
     X, y = chains()
     count = np.bincount(np.concatenate(y))
     model = CRF(alpha=0.1, class_weight="balanced").fit(X, y)
-    np.testing.assert_allclose(model.cost_, (1 - np.eye(3)) * count.sum() / (3 * count))
+    np.testing.assert_allclose(model.cost_, (1 - np.eye(3)) * count.sum() / (3 * count[:, None]))
 
 
 def test_a_class_weight_without_a_label_warns():
@@ -205,10 +205,10 @@ def test_truth_that_breaks_a_rule_names_sample_and_node():
     X, y = bio()
     y[1] = ["O", "I-LOC", "I-LOC"]
     with pytest.raises(InvalidInputError, match="sample 1, node 0: 'O' is followed by 'I-LOC'"):
-        CRF(constraints="BIO").fit(X, y)
+        CRF(constraints="BIO", bad_labels="error").fit(X, y)
     y[1] = ["I-LOC", "O", "O"]
     with pytest.raises(InvalidInputError, match="sample 1, node 0: 'I-LOC' starts a sequence"):
-        AGM(constraints="BIO").fit(X, y)
+        AGM(constraints="BIO", bad_labels="error").fit(X, y)
 
 
 # ------------------------------------------------------------------------- warm starts and paths
@@ -396,7 +396,7 @@ def test_ctrl_c_while_alpha_is_chosen_leaves_the_old_model(monkeypatch):
     model = AGM(alpha=0.1).fit(X, y)
     before = model.predict(X)
     monkeypatch.setattr(base, "fit_progress", Interrupted(1))
-    with pytest.raises(KeyboardInterrupt, match="while choosing alpha"):
+    with pytest.raises(KeyboardInterrupt, match="while choosing"):
         model.set_params(alphas=[1.0, 0.1]).fit(X, y)
     assert same(model.predict(X), before)
 

@@ -96,7 +96,7 @@ def test_expected_costs_are_those_of_the_probabilities():
     found = model.explain(X[3], 1, label=2, against=0)
     p = model.predict_proba([X[3]])[0][1]
     np.testing.assert_allclose(list(found.probabilities.values()), p)
-    np.testing.assert_allclose(list(found.expected_cost.values()), model.cost_ @ p)
+    np.testing.assert_allclose(list(found.expected_cost.values()), p @ model.cost_)
     assert (found.label, found.against) == (2, 0)
 
 

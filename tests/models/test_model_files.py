@@ -236,6 +236,12 @@ def test_a_newer_format_asks_for_an_upgrade(saved):
         robustruct.load(saved)
 
 
+def test_a_format_in_which_costs_meant_something_else_is_refused(saved):
+    rewritten(saved, format_version="1", written_by="0.0.9")
+    with pytest.raises(InvalidInputError, match=r"robustruct 0\.0\.9 with format 1.*model\.save"):
+        robustruct.load(saved)
+
+
 def test_every_cut_of_a_file_is_refused(saved):
     content = saved.read_bytes()
     for size in (0, 7, 100, len(content) // 2, len(content) - 1):

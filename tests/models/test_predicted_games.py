@@ -43,7 +43,7 @@ def test_games_are_those_of_the_scores(model: AGM, x: object, weight: np.ndarray
     assert found.gap <= 1e-3 * scale + 1e-9
     # Against the adversary found, the predictor found does as well as any.
     factor = np.ones(4) if weight is None else weight
-    answers = found.adversary_nodes @ model.cost_.T
+    answers = found.adversary_nodes @ model.cost_
     regret = (found.predictor * answers).sum(axis=1) - answers.min(axis=1)
     assert factor @ regret <= found.gap + 1e-9
 
@@ -98,7 +98,7 @@ def test_a_crf_weighs_risks_and_not_marginals() -> None:
     crf = CRF("absolute", alpha=0.05).fit(X, [np.digitize(x[:, 0], [-0.5, 0.5]) for x in X])
     (p,) = crf.predict_proba(X[:1], [WEIGHT])
     np.testing.assert_array_equal(p, crf.predict_proba(X[:1])[0])
-    expected = WEIGHT @ (p @ crf.cost_.T).min(axis=1)
+    expected = WEIGHT @ (p @ crf.cost_).min(axis=1)
     assert crf.predict_risk(X[:1], [WEIGHT]) == pytest.approx(expected * np.ones((1, 2)))
 
 
@@ -106,11 +106,11 @@ def test_a_bayes_decision_under_rules_minimises_the_weighted_cost() -> None:
     rng = np.random.default_rng(1)
     X = [rng.normal(size=(4, 2)) for _ in range(15)]
     y = [np.eye(4, dtype=int)[x[:, 0].argmax()] for x in X]
-    crf = CRF(np.array([[0.0, 9.0], [1.0, 0.0]]), alpha=0.5, forbidden=[(1, 1)]).fit(X, y)
+    crf = CRF(np.array([[0.0, 1.0], [9.0, 0.0]]), alpha=0.5, forbidden=[(1, 1)]).fit(X, y)
     allowed = [np.array(a) for a in product([0, 1], repeat=4) if (1, 1) not in pairwise(a)]
     differ = 0
     for x in X:
-        p = crf.predict_proba([x])[0] @ crf.cost_.T  # expected cost of each label on each node
+        p = crf.predict_proba([x])[0] @ crf.cost_  # expected cost of each label on each node
         best = min(allowed, key=lambda labels: WEIGHT @ p[np.arange(4), labels])
         np.testing.assert_array_equal(crf.predict([x], [WEIGHT])[0], best)
         differ += (best != crf.predict([x])[0]).any()

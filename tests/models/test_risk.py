@@ -15,7 +15,7 @@ TOL = 5e-4  # of the range of the cost: what the tolerance of the solver may add
 def equilibrium_costs(unary, edges, pairwise, cost, weight, scale=1.0):
     """(least, most) expected cost over all equilibria, from the definition.
 
-    Variables: the mass of every labelling, and v_i <= (L r_i)_a for all a. Of all that attain the
+    Variables: the mass of each labelling, v_i <= (r_i' cost)_a for all a. Of all that attain the
     value, those with the least and the most Σ w_i v_i.
     """
     n, k = unary.shape
@@ -28,7 +28,7 @@ def equilibrium_costs(unary, edges, pairwise, cost, weight, scale=1.0):
     below = np.zeros((n * k, m + n))
     for i in range(n):
         for a in range(k):
-            below[i * k + a, :m] = -cost[a, y[:, i]]
+            below[i * k + a, :m] = -cost[y[:, i], a]
             below[i * k + a, m + i] = 1.0
     gain = np.concatenate([score, scale * weight])
     total = np.concatenate([np.ones(m), np.zeros(n)])[None]
@@ -128,7 +128,7 @@ def test_mean_on_training_data_encloses_the_objective(trained):
 
 def game_value(score, codes, cost):
     """Value of the game over all labellings."""
-    losses = sum(cost[np.ix_(codes[:, i], codes[:, i])] for i in range(codes.shape[1]))
+    losses = sum(cost[codes[:, i], codes[:, i, None]] for i in range(codes.shape[1]))
     return matrix_game(losses + score)[0]
 
 

@@ -11,7 +11,7 @@ from robustruct.testing.oracles import full_game_value, possible_labels
 
 LABELS = ["B-x", "I-x", "O"]
 # I-x is a cheap answer to everything: without rules the predictor would give it at the start.
-COST = CostMatrix([[0, 1, 1], [0.1, 0, 0.1], [1, 1, 0]], LABELS)
+COST = CostMatrix([[0, 0.1, 1], [1, 0, 1], [1, 0.1, 0]], LABELS)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_where_the_likeliest_labels_exclude_each_other_the_adversary_decides(wei
     Of the others, 1 is dearer where 2 is true than 0, and 2 dearer still where 1 is true. So the
     lighter node has to give way, and to 1; what rounding leaves of p would say nothing.
     """
-    cost = [[0, 0.1, 0.1], [1, 0, 1], [1, 2, 0]]
+    cost = [[0, 1, 1], [0.1, 0, 2], [0.1, 1, 0]]
     X = [np.ones((2, 1))] * 3
     model = AGM(cost, alpha=1.0, forbidden=[(0, 0)], decision="predictor")
     model.fit(X, [[0, 1], [1, 0], [2, 2]])

@@ -56,12 +56,13 @@ def test_the_unit_of_temperature() -> None:
     weights = [np.full(len(labels), 4.0) for labels in y]
     model = AGM(COST, alpha=0.1, temperature=0.5).fit(X, y, node_weight=weights)
     mistakes = COST[~np.eye(3, dtype=bool)].mean()
-    assert model.temperature_ == pytest.approx(0.5 * 4.0 * mistakes)
+    assert model.temperature_ == 0.5
+    assert model.absolute_temperature_ == pytest.approx(0.5 * 4.0 * mistakes)
     # All costs, weights, temperatures and alpha times a constant: the same decisions.
     larger = AGM(10 * COST, alpha=0.1, temperature=0.5).fit(X, y, node_weight=weights)
-    assert larger.temperature_ == pytest.approx(10 * model.temperature_)
+    assert larger.absolute_temperature_ == pytest.approx(10 * model.absolute_temperature_)
     shifted = AGM(COST + 2.0, alpha=0.1, temperature=0.5, tol=1e-3).fit(X, y, node_weight=weights)
-    assert shifted.temperature_ == pytest.approx(model.temperature_)
+    assert shifted.absolute_temperature_ == pytest.approx(model.absolute_temperature_)
 
 
 def test_decisions_and_probabilities() -> None:
@@ -77,16 +78,16 @@ def test_decisions_and_probabilities() -> None:
     risks = model.predict_risk(X)
     for risk, labels, q in zip(risks, model.predict(X), model.predict_proba(X), strict=True):
         codes = np.searchsorted(model.classes_, labels)
-        expected = (q @ COST.T)[np.arange(len(codes)), codes].sum()
+        expected = (q @ COST)[np.arange(len(codes)), codes].sum()
         assert risk == pytest.approx([expected, expected], rel=1e-6)
     bayes = model.set_params(decision="bayes").predict(X)
     design, _ = model._encode(X)
     scores = model._scores(design)
+    temperature = model.absolute_temperature_
     scaled = type(scores)(
-        scores.batch, scores.unary / model.temperature_, scores.tables / model.temperature_,
-        scores.table_of,
+        scores.batch, scores.unary / temperature, scores.tables / temperature, scores.table_of,
     )  # fmt: skip
-    expected = marginals(scaled).nodes @ COST.T
+    expected = marginals(scaled).nodes @ COST
     assert np.array_equal(np.concatenate(bayes), model.classes_[expected.argmin(axis=1)])
 
 
@@ -148,7 +149,8 @@ def test_bad_temperatures(value) -> None:
         ({"temperature": 1.0, "optimizer": "subgradient"}, "optimizer='subgradient'"),
         ({"temperature": 1.0, "optimizer": "dual_ascent"}, "optimizer='dual_ascent'"),
         ({"optimizer": "natural_ascent"}, "temperature > 0"),
-        ({"temperature": np.inf}, "decision='bayes'"),
+        ({"temperature": np.inf, "decision": "map"}, "decision='bayes'"),
+        ({"temperature": "auto", "optimizer": "dual_ascent"}, "needs optimizer='auto'"),
         ({"decision": "bayes"}, "temperature > 0"),
         ({"temperature": 1.0, "inference": "relaxed"}, "inference='relaxed'"),
     ],
@@ -215,7 +217,7 @@ def test_samples_elsewhere_are_refused() -> None:
     from robustruct.optimizers.natural_ascent import NaturalAscent
     from robustruct.optimizers.registry import check_takes, chosen
 
-    elsewhere = SimpleNamespace(local_problem=None)
+    elsewhere = SimpleNamespace(local_problem=None, local_problems=None)
     with pytest.raises(IncompatibleError, match="use optimizer='lbfgs'"):
         check_takes(NaturalAscent(), "likelihood", elsewhere)
     assert chosen("auto", "likelihood", 0.0, 1e-2, elsewhere).name == "lbfgs"
@@ -242,12 +244,12 @@ def test_automatic_optimizers(monkeypatch) -> None:
 
 def optimizer_of(model, X, y) -> str:
     shards = MemoryShards(Samples(X, y, None, None))
-    shards.prepare(model, lambda _: None)
-    return model._chosen_optimizer(shards).name
+    plan = shards.prepare(model, lambda _: None)
+    return model._chosen_optimizer(shards, plan).name
 
 
 @pytest.mark.parametrize(
-    ("forged", "said"), [(0.0, "not in the units"), (np.nan, "not what a fit")]
+    ("forged", "said"), [(0.0, "contradict each other"), (np.nan, "not what a fit")]
 )
 def test_files_with_another_temperature_are_refused(tmp_path, forged, said) -> None:
     X, y = samples(4)

@@ -48,7 +48,7 @@ class SmoothEnumerated:
             value += share * self.T * log_z
             slope = slope + share * (q @ self.all.features[s] - self.all.truth[s])
             r = self.all.marginals(s, q)
-            slopes.append(share * case.weights[s][:, None] * (r @ case.cost.T))
+            slopes.append(share * case.weights[s][:, None] * (r @ case.cost))
         return float(value), slope, np.concatenate(slopes)
 
     def dual(self, theta: np.ndarray, p: np.ndarray) -> float:
@@ -62,7 +62,7 @@ class SmoothEnumerated:
             entropy = -float(np.sum(q[q > 0] * np.log(q[q > 0])))
             if self.player == "free":
                 r = self.all.marginals(s, q)
-                answers = np.where(self._split(self.possible)[s], r @ case.cost.T, np.inf)
+                answers = np.where(self._split(self.possible)[s], r @ case.cost, np.inf)
                 gained = float(case.weights[s] @ answers.min(axis=1))
             else:
                 gained = float(q @ costs)

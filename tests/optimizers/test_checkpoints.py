@@ -310,7 +310,7 @@ def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
     def never(*arguments):
         raise AssertionError("alpha was chosen already")
 
-    monkeypatch.setattr("robustruct.models.selection.select_alpha", never)
+    monkeypatch.setattr("robustruct.models.selection.choose", never)
     model.set_params(checkpoint=resuming(model)).fit(X, y)
     assert model.alpha_scores_ == scores
     assert model.alpha_ == max(scores, key=scores.get)

@@ -18,10 +18,10 @@ def test_products_of_rows(n_features: int, small: int, monkeypatch) -> None:
     rng = np.random.default_rng(0)
     for graph in case.graphs:
         graph.node_features[rng.random(graph.node_features.shape) < 0.8] = 0.0
-    blocks = NaturalVariables(smooth_problem(case, "free", 1.0), SMOOTH)
-    grams, samples = blocks.grams, blocks.objective.samples
+    variables = NaturalVariables(smooth_problem(case, "free", 1.0), SMOOTH)
+    grams, samples = variables.grams, variables.objective.samples
     nodes, edges = (
-        rows.to_scipy().toarray() for rows in (blocks.objective.nodes, blocks.objective.edges)
+        rows.to_scipy().toarray() for rows in (variables.objective.nodes, variables.objective.edges)
     )
     for s in range(len(case.graphs)):
         rows = nodes[samples.offsets[s] : samples.offsets[s + 1]]
@@ -30,6 +30,6 @@ def test_products_of_rows(n_features: int, small: int, monkeypatch) -> None:
             assert np.allclose(found, (rows @ rows.T).ravel(), rtol=1e-6)
         else:
             assert grams.n_columns[s] == np.count_nonzero(rows.any(axis=0))
-        own = blocks.objective.features.row[samples.table_start[s] : samples.table_start[s + 1]]
+        own = samples.row[samples.table_start[s] : samples.table_start[s + 1]]
         found = grams.tables[grams.table_start[s] : grams.table_start[s + 1]]
         assert np.allclose(found, (edges[own] @ edges[own].T).ravel(), rtol=1e-5)

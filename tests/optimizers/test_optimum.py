@@ -87,7 +87,7 @@ def test_the_optimum_is_found_for_strong_and_weak_penalties(alpha):
 
 
 @pytest.mark.parametrize("name", ["chains, asymmetric", "trees, asymmetric, weighted"])
-def test_estimators_read_costs_as_predicted_then_true(name):
+def test_estimators_read_costs_as_true_then_predicted(name):
     case = CASES[name]
     assert case.cost is ASYMMETRIC
     options = {"loss": ASYMMETRIC, "alpha": case.alpha, "tol": 1e-5, "random_state": 0}

@@ -16,7 +16,7 @@ from robustruct.optimizers import dual_variables as dual_blocks
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.optimizer import PassSpec, Progress
 from robustruct.optimizers.tuning import DENSE, SPARSE, Density
 
 every_case = pytest.mark.parametrize("name", list(CASES))
@@ -97,7 +97,8 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     for s, share in enumerate(problem.share):
         looked = copy.copy(dual)  # a visit reports before it moves; it moves copies
         looked.q, theta = copy.deepcopy(dual.q), ascent.theta.copy()
-        looked.visit(np.array([s]), theta, ascent.alpha + ascent.kappa, ascent.inner)
+        spec = PassSpec(n_passes + 1, 0, ascent.alpha + ascent.kappa, ascent.inner)
+        looked.visit(np.array([s]), theta, spec)
         gap += share * (looked.gap[s] + looked.predictor_regret[s])
     outer = ascent.gap_parts()[1]
     row_of, masks = problem.label_masks
@@ -194,7 +195,7 @@ def test_threads_do_not_change_a_bit_when_visits_become_longer(monkeypatch):
         problem = case.problem(n_jobs=n_jobs)
         dual, theta = DualVariables(problem, SPARSE), np.zeros(problem.n_weights)
         for steps in (1, 4, 16, 1):
-            dual.visit(np.arange(300), theta, 1.0, steps)
+            dual.visit(np.arange(300), theta, PassSpec(1, 0, 1.0, steps))
             dual.move_predictors()
         found.append(theta)
         # The weights are those of the marginals, however many steps a visit took.

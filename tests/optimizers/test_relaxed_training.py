@@ -94,9 +94,9 @@ def relaxed_reference(case, hinge):
                     row[u[at_edge + e, side, b]] = -1.0
             weight = case.weights[s][i]
             if not hinge:
-                row[p[at + i]] = -weight * case.cost[:, b]
+                row[p[at + i]] = -weight * case.cost[b]
             matrix.append(row)
-            lower.append(weight * case.cost[b, y[i]] if hinge else 0.0)
+            lower.append(weight * case.cost[y[i], b] if hinge else 0.0)
         for e, a, b in product(range(graph.n_edges), range(k), range(k)):
             if (a, b) in case.forbidden:
                 continue

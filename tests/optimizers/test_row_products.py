@@ -85,7 +85,7 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         n = int(hi - lo)
         room = Sample(0, 0, *np.empty((3, n), np.intp))
         sample = own_structure(s, batch.structure, design.tables.table_of, room)
-        own, components = own_design(lo, hi, design), Components.room(n)
+        own, components = own_design(lo, hi, design), Components.empty(n)
         kept = (
             each[start[s] : start[s + 1]]
             for each, start in zip(dual.products[2:], starts, strict=True)
@@ -93,7 +93,7 @@ def test_a_step_changes_the_scores_as_it_changes_the_weights(name):
         products = Products(*starts, *kept)
 
         def gathered(sample=sample, own=own, n=n):
-            one = SampleScores.room(1, n, n, n_tables, k)
+            one = SampleScores.empty(1, n, n, n_tables, k)
             scores = SampleScores(*(each[0] for each in one))
             scores.tables[:] = 0.0
             gather_scores(sample, own, weights, np.full(n_tables, -1, np.intp), scores)

@@ -99,7 +99,7 @@ def test_unequal_costs_converge(ratio, alpha, turned):
     X, y = names()
     k = len(np.unique(np.concatenate(y)))
     cost = 1.0 - np.eye(k)
-    cost[0, 1:] = ratio  # a name that is missed
+    cost[1:, 0] = ratio  # a name that is missed
     model = AGM(cost.T if turned else cost, alpha=alpha, random_state=0).fit(X, y)
     assert model.duality_gap_ <= 0.01
     assert model.n_iter_ < 900

@@ -37,7 +37,7 @@ class Case:
     y: list[np.ndarray]
     """Label codes 0..k-1 of each sample."""
     cost: np.ndarray
-    """(k, k) [predicted, true]."""
+    """(k, k) [true, predicted]."""
     alpha: float = 0.1
     node_weight: list[np.ndarray] = field(default_factory=list)
     sample_weight: np.ndarray | None = None
@@ -63,7 +63,7 @@ class Case:
         """As the estimators pose it; ``hinge`` for the structured SVM."""
         _, design = FeatureSpace.fit(self.graphs)
         batch = design.batch
-        cost = self.cost.T if hinge else self.cost
+        cost = self.cost if hinge else self.cost.T
         return Problem(
             design,
             np.ascontiguousarray(batch.from_user(np.concatenate(self.y))),
@@ -124,7 +124,7 @@ def random_case(
 
 
 ABSOLUTE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
-ASYMMETRIC = np.array([[0.0, 3.0, 1.0], [1.0, 0.0, 0.5], [2.0, 0.3, 0.1]])
+ASYMMETRIC = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.3], [1.0, 0.5, 0.1]])
 
 CASES = {
     "chains": random_case(0, sizes=(3, 2, 3, 1, 2, 3, 3), alpha=0.3),
@@ -139,7 +139,7 @@ CASES = {
         6, sizes=(4, 4, 3), tree=True, cost=ABSOLUTE**2, alpha=3.0
     ),
     "two labels": random_case(
-        7, sizes=(5, 4, 1, 5), n_labels=2, tree=True, cost=[[0.0, 4.0], [1.0, 0.0]], weighted=True
+        7, sizes=(5, 4, 1, 5), n_labels=2, tree=True, cost=[[0.0, 1.0], [4.0, 0.0]], weighted=True
     ),
     "chains, forbidden": random_case(
         9, sizes=(4, 3, 3, 2, 4), forbidden=((0, 1), (2, 2)), weighted=True, alpha=0.2
@@ -246,15 +246,15 @@ class Enumerated:
         self.n_node_weights = with_constant(case.graphs[0])[0].shape[1] * k
 
     def costs(self, s: int, p: np.ndarray) -> np.ndarray:
-        """Σ_i w_i p_i' L[:, y_i] of every labelling of sample s, for a predictor p (n, k)."""
-        expected = self.case.weights[s][:, None] * (p @ self.case.cost)
+        """Σ_i w_i p_i' cost[y_i] of every labelling of sample s, for a predictor p (n, k)."""
+        expected = self.case.weights[s][:, None] * (p @ self.case.cost.T)
         y = self.labellings[s]
         return expected[np.arange(y.shape[1]), y].sum(axis=1)
 
     def hinge_costs(self, s: int) -> np.ndarray:
-        """Σ_i w_i cost[y_i, true label] of every labelling of sample s."""
+        """Σ_i w_i cost[true label, y_i] of every labelling of sample s."""
         y = self.labellings[s]
-        return (self.case.weights[s] * self.case.cost[y, self.case.y[s]]).sum(axis=1)
+        return (self.case.weights[s] * self.case.cost[self.case.y[s], y]).sum(axis=1)
 
     # ---- bounds by definition
 
@@ -290,7 +290,7 @@ class Enumerated:
             if hinge:
                 gain += share * float(mixture @ self.hinge_costs(s))
             else:
-                answers = self.marginals(s, mixture) @ case.cost.T
+                answers = self.marginals(s, mixture) @ case.cost
                 answers[~self.possible(s)] = np.inf
                 gain += share * float(case.weights[s] @ answers.min(axis=1))
         moments = self.moments(mixtures)
@@ -331,7 +331,7 @@ class Enumerated:
             if not hinge:
                 for i, weight in enumerate(case.weights[s]):
                     at = starts[s] + i * k
-                    block[:, at : at + k] = -weight * case.cost[:, y[:, i]].T
+                    block[:, at : at + k] = -weight * case.cost[y[:, i]]
             rows.append(block)
             lower.append(self.hinge_costs(s) if hinge else np.zeros(len(y)))
         n_cuts = sum(map(len, lower))

@@ -114,7 +114,7 @@ def test_marginals_and_probabilities_are_those_of_enumeration_and_games() -> Non
     emissions, _, mask = batch(1)
     crf, agm = layer(ChainCRF), layer(ChainAGM, ASYMMETRIC, 0.7, tol=1e-8)
     t = 0.7 * mean_mistake(ASYMMETRIC)
-    assert agm.scaled_temperature == pytest.approx(t)
+    assert agm.absolute_temperature == pytest.approx(t)
     for i, n in enumerate(mask.sum(1).tolist()):
         unary, edges, tables = scores(crf, emissions[i, :n])
         _, nodes, _ = gibbs_by_enumeration(unary, edges, tables)

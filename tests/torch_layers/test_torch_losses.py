@@ -107,7 +107,7 @@ def test_temperature_0_is_the_exact_game() -> None:
     loss = adversarial_loss(unary[None], table, None, tags[None], ASYMMETRIC, temperature=0.0)
     tables = [table.detach().numpy()] * 3
     scores = unary.detach().numpy()
-    value = full_game_value(scores, edges, tables, ASYMMETRIC.T)
+    value = full_game_value(scores, edges, tables, ASYMMETRIC)
     truth = labelling_score(scores, edges, tables, tags.numpy())
     assert loss.item() == pytest.approx(value - truth, abs=1e-5)
     by_unary, by_table = gradients(loss, unary, table)

@@ -12,11 +12,6 @@ ASYMMETRIC = np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 2.0], [4.0, 1.0, 0.0]])
 """Rows true tags, columns predicted ones: to miss tag 1 or 2 is dear."""
 
 
-def for_solve_game(cost: np.ndarray) -> np.ndarray:
-    """Costs [true, predicted] as `solve_game` takes them."""
-    return cost.T
-
-
 def chain_edges(n: int) -> list[tuple[int, int]]:
     return [(i, i + 1) for i in range(n - 1)]
 
@@ -42,9 +37,7 @@ def gibbs_by_enumeration(unary, edges, pairwise) -> tuple[float, np.ndarray, np.
 
 def game(unary, edges, pairwise, cost, temperature, weight=None) -> GameSolution:
     """The certified solution of one game; costs [true, predicted], T in their units."""
-    return solve_game(
-        unary, edges, pairwise, for_solve_game(cost), weight, tol=1e-9, temperature=temperature
-    )
+    return solve_game(unary, edges, pairwise, cost, weight, tol=1e-9, temperature=temperature)
 
 
 def random_chain(seed: int, n: int = 5, k: int = 3, scale: float = 2.0):

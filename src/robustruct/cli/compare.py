@@ -1,8 +1,9 @@
-"""``robustruct compare``: AGM, CRF and SSVM side by side on the same data and the same cost."""
+"""``robustruct compare``: the models side by side on the same data and the same cost."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,18 +15,25 @@ import typer
 
 from robustruct.cli import errors
 from robustruct.cli.options import (
+    AlphaOption,
+    BadLabelsChoice,
+    BadLabelsOption,
     ColumnsOption,
+    ConstraintsOption,
     CostOption,
+    DecisionOption,
     EncodingOption,
     FormatOption,
     JobsOption,
     JsonOption,
     LabelColumnOption,
     LossOption,
+    MaxIterOption,
     OrderOption,
     QuietOption,
     SeparatorOption,
     TemplateOption,
+    alphas_of,
     listed,
     listed_numbers,
 )
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
 
 N_TRAIN, N_TEST = 100, 400  # sequences of 12 digits, where no data are given
 POSITION = "position"
+TIME_LIMIT = 240.0  # seconds: with reading, testing and the report a large file takes 5 minutes
 
 
 def compare_cli(
@@ -69,6 +78,19 @@ def compare_cli(
         int | None,
         typer.Option(min=2, metavar="FOLDS", help="Test every sample once, in so many folds."),
     ] = None,
+    alpha: AlphaOption = None,
+    decision: DecisionOption = None,
+    constraints: ConstraintsOption = None,
+    bad_labels: BadLabelsOption = BadLabelsChoice.repair,
+    max_iter: MaxIterOption = 1000,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            metavar="SECONDS",
+            help="For training all models. What is cut short is said; 0 sets no limit.",
+        ),
+    ] = TIME_LIMIT,
     report: Annotated[Path, typer.Option(metavar="FILE", help="Report to write.")] = Path(
         "report.html"
     ),
@@ -86,11 +108,12 @@ def compare_cli(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train AGM, CRF and SSVM and compare what their mistakes cost.
+    """Train AGM, CRF, SSVM and the family they belong to, and compare what their mistakes cost.
 
-    Each model chooses its penalty on the training samples; all are judged on the same test samples.
+    Each model makes its choices on the training samples; all are judged on the same test samples.
     Prints the mean cost with a confidence interval, which differences are significant, accuracy,
-    training time and certified gap, and writes a report with charts and examples.
+    training time and certified gap, and which model to train with what command; writes a report
+    with charts and examples.
 
     Example: robustruct compare train.conll --test test.conll --cost "B-NP>O=5"
     """
@@ -104,6 +127,12 @@ def compare_cli(
             order=listed(order),
             by_position=weights == POSITION,
             folds=cv,
+            alphas=alphas_of(alpha or ()) or "auto",
+            decision=decision.value if decision else "auto",
+            constraints=constraints.value if constraints else None,
+            bad_labels=bad_labels.value,
+            max_iter=max_iter,
+            time_limit=time_limit or None,
             report=None if no_report else str(report),
             layout=Layout(
                 form=form.value if form else None,
@@ -135,6 +164,12 @@ def compare(
     order: Sequence[str] | None = None,
     by_position: bool = False,
     folds: int | None = None,
+    alphas: Sequence[float] | str = "auto",
+    decision: str = "auto",
+    constraints: str | None = None,
+    bad_labels: str = "repair",
+    max_iter: int = 1000,
+    time_limit: float | None = TIME_LIMIT,
     report: str | None = None,
     layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     jobs: int = -1,
@@ -155,6 +190,10 @@ def compare(
         Node weights grow with the position.
     folds : int, optional
         Test every sample once, in so many folds.
+    alphas, decision, constraints, bad_labels, max_iter
+        As for `robustruct.comparison.compare`.
+    time_limit : float, optional
+        Seconds that training may take in all.
     report : str, optional
         File to write.
     layout : Layout
@@ -179,6 +218,12 @@ def compare(
         data,
         (loss or ("hamming" if data else "absolute"), costs, order, layout.encoding),
         folds=folds,
+        alphas=alphas,
+        decision=decision,
+        constraints=constraints,
+        bad_labels=bad_labels,
+        max_iter=max_iter,
+        max_time=time_limit,
         n_jobs=jobs,
         seed=seed,
         progress_wanted=progress_wanted,
@@ -267,7 +312,20 @@ def _compared(
         from robustruct.report import write
 
         write(comparison, report)
-    return {**comparison.as_dict(), "report": report}
+    result = {**comparison.as_dict(), "report": report}
+    if data is not None:
+        given = {**comparison.recommendation.options, "constraints": options["constraints"]}
+        if options["bad_labels"] != "repair":
+            given["bad-labels"] = options["bad_labels"]
+        command = ["robustruct", "train", data, "-o", "MODEL"]
+        for option, value in given.items():
+            command += [] if value is None else [f"--{option}", value]
+        command += [] if name == "hamming" else ["--loss", name]
+        for cost in costs:
+            command += ["--cost", cost]
+        command += ["--order", ",".join(order)] if order else []
+        result["recommendation"]["command"] = shlex.join(command)
+    return result
 
 
 def _summary(result: dict[str, Any]) -> str:
@@ -275,7 +333,9 @@ def _summary(result: dict[str, Any]) -> str:
         f"{result['data']}, {result['loss']} loss: trained on {result['n_train']} samples,\n"
         f"tested on {result['split']} ({result['n_test_nodes']} labels).\n"
     )
-    rows = [["", "cost", "95 % interval", "accuracy", "training", "in all", "gap", "alpha"]]
+    spans = result["models"][0]["span_f1"] is not None
+    rows = [["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]]
+    rows[0] += ["training", "in all", "gap", "alpha"]
     for entry in result["models"]:
         alphas = entry["alpha"] if isinstance(entry["alpha"], list) else [entry["alpha"]]
         shown = sorted({f"{alpha:.2g}": alpha for alpha in alphas}, key=float)
@@ -285,17 +345,21 @@ def _summary(result: dict[str, Any]) -> str:
                 f"{entry['cost']:.4g}",
                 f"{entry['cost_low']:.4g} to {entry['cost_high']:.4g}",
                 f"{entry['accuracy']:.1%}",
+                *([f"{entry['span_f1']:.1%}"] if spans else []),
                 f"{entry['seconds']:.1f} s",
-                f"{entry['seconds_with_choice_of_alpha']:.1f} s",
+                f"{entry['seconds_with_choice']:.1f} s",
                 f"{entry['gap']:.2%}",
                 shown[0] if len(shown) == 1 else f"{shown[0]}..{shown[-1]}",
             ]
         )
     unit = "unit of weight" if result["weighted"] else "label"
     legend = (
-        f"\n  cost: mean per {unit}; training: the last fit, in all: with the choice of alpha;\n"
+        f"\n  cost: mean per {unit}; training: the last fit, in all: with the choice before it;\n"
         "  gap: certified distance to the best objective at most\n"
     )
     differences = [f"  {difference['in_words']}" for difference in result["differences"]]
+    advice = ["", f"Take {result['recommendation']['why']}"]
+    if "command" in result["recommendation"]:
+        advice.append(f"  {result['recommendation']['command']}")
     written = [] if result["report"] is None else ["", f"Charts and examples: {result['report']}"]
-    return "\n".join([head, table(rows), legend, *differences, *written])
+    return "\n".join([head, table(rows), legend, *differences, *advice, *written])

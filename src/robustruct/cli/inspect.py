@@ -13,7 +13,7 @@ from robustruct.cli import errors
 from robustruct.cli.errors import BadInputError
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
-from robustruct.cli.tables import number, table
+from robustruct.cli.tables import finite_or_word, number, table
 from robustruct.errors import errors_at_lines
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def inspect(
             "loss": loss_name(as_loss(model.loss)),
             "alpha": model.alpha_,
             "tol": model.tol,
-            "decision": model.decision,
+            "temperature": finite_or_word(model.temperature_),
+            "decision": model.decision_ if model.decision == "auto" else model.decision,
             "constraints": model.constraints,
         },
         "input": form,
@@ -119,7 +120,7 @@ def inspect(
                 [*pair, weight] for pair, weight in model.top_transitions(2 * top, negative=True)
             ],
         },
-        "costs": model.cost_.T.tolist(),
+        "costs": model.cost_.tolist(),
         "history": [asdict(record) for record in model.history_],
     }
 
@@ -183,6 +184,7 @@ def _report(result: dict[str, Any]) -> str:
     head = [
         ["loss", parameters["loss"]],
         ["alpha", number(parameters["alpha"])],
+        ["temperature", f"{parameters['temperature']}"],
         ["decision", parameters["decision"]],
         ["features", f"{result['n_features']:,}"],
         ["labels", ", ".join(map(str, result["labels"]))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robustruct.cli.errors import BadInputError, blamed_on_input
+from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from robustruct.formats.sample import Format
@@ -12,13 +13,22 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-def load_model(path: str) -> StructuredModel:
-    """The model in a file."""
+def load_model(path: str, decision: str | None = None) -> StructuredModel:
+    """The model in a file, which decides as it was trained to, or as asked for."""
+    from robustruct.models.parameters import check_parameters
     from robustruct.models.storage import load
 
     try:
         with blamed_on_input():
-            return load(path)
+            model = load(path)
+        if decision is not None:
+            check_parameters(model.set_params(decision=decision))
+            if decision == "bayes" and model.temperature_ == 0:
+                raise InvalidInputError(
+                    f"--decision bayes needs probabilities, and {path} has none: it was trained "
+                    "at temperature 0. Use map or predictor."
+                )
+        return model
     except FileNotFoundError:
         raise BadInputError(
             f"{path}: there is no such model; `robustruct train DATA -o {path}` makes one."

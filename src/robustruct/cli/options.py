@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -24,12 +25,65 @@ class Separator(StrEnum):
     tab = "tab"
 
 
+class Decision(StrEnum):
+    """How labels are chosen."""
+
+    auto = "auto"
+    map = "map"
+    predictor = "predictor"
+    bayes = "bayes"
+
+
+class Scheme(StrEnum):
+    """Tagging schemes whose rules can be enforced."""
+
+    bio = "BIO"
+    bioes = "BIOES"
+
+
+class BadLabelsChoice(StrEnum):
+    """What to do about training labels that break the rules."""
+
+    repair = "repair"
+    error = "error"
+    drop = "drop"
+
+
+AUTO = "auto"
+
+AlphaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NUMBER|auto",
+        help="Strength of the penalty on weights. Given several times, the best on held-out "
+        "samples is taken; auto finds what to try.",
+    ),
+]
+DecisionOption = Annotated[
+    Decision | None,
+    typer.Option(
+        help="Predict the best-scoring labelling (map), the likeliest labels of the predictor's "
+        "strategy (predictor), or those of least expected cost (bayes).  [default: what costs "
+        "least on held-out samples, or suits the model]",
+    ),
+]
+ConstraintsOption = Annotated[
+    Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
+]
+BadLabelsOption = Annotated[
+    BadLabelsChoice,
+    typer.Option(
+        help="What to do about training labels that break --constraints: read them as the CoNLL "
+        "scorer does, refuse them, or leave their samples out."
+    ),
+]
+MaxIterOption = Annotated[int, typer.Option(min=1, help="Most passes over the data.")]
 LossOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE.csv",
         help="What a mistake costs: hamming, absolute, squared, or a CSV file with label names, "
-        "where a row is a true label and a column a predicted one.",
+        "rows: true label, columns: predicted label.",
     ),
 ]
 CostOption = Annotated[
@@ -77,6 +131,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="File that `robustruct train` wrote.")
 ]
+
+
+def alphas_of(given: Sequence[str]) -> list[float] | str:
+    """What --alpha says: numbers, or "auto" alone."""
+    if list(given) == [AUTO]:
+        return AUTO
+    try:
+        return [float(text) for text in given]
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"
+        ) from None
 
 
 def listed_numbers(text: str | None, option: str) -> list[int] | None:

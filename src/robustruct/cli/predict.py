@@ -10,6 +10,7 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
@@ -33,6 +34,7 @@ def predict_cli(
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0,
+    decision: DecisionOption = None,
     encoding: EncodingOption = "utf-8",
     jobs: JobsOption = -1,
     quiet: QuietOption = False,
@@ -54,6 +56,7 @@ def predict_cli(
         output,
         proba=proba,
         k_best=k_best,
+        decision=decision.value if decision else None,
         encoding=encoding,
         jobs=jobs,
         progress_wanted=not quiet and _room_for_progress(output),
@@ -75,6 +78,7 @@ def predict(
     *,
     proba: bool = False,
     k_best: int = 0,
+    decision: str | None = None,
     encoding: str = "utf-8",
     jobs: int = -1,
     progress_wanted: bool = False,
@@ -90,6 +94,8 @@ def predict(
         By default standard output.
     proba : bool
     k_best : int
+    decision : "auto", "map", "predictor" or "bayes", optional
+        By default that of the model.
     encoding : str
         Of the data and of the output.
     jobs : int
@@ -107,7 +113,7 @@ def predict(
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
-    estimator = load_model(model)
+    estimator = load_model(model, decision)
     estimator.set_params(n_jobs=jobs)
     with (
         Lines(data, encoding) as lines,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -25,4 +26,9 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ", *, text_columns: in
 
 def number(value: float) -> str:
     """A number short enough for a table: integers as such, others with four digits."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e6 else f"{value:.4g}"
+    return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.4g}"
+
+
+def finite_or_word(value: float) -> float | str:
+    """A number as JSON has it: of those that are not finite the word."""
+    return value if math.isfinite(value) else f"{value:g}"

@@ -16,18 +16,26 @@ import typer
 
 from robustruct.cli import errors
 from robustruct.cli.options import (
+    AUTO,
+    AlphaOption,
+    BadLabelsChoice,
+    BadLabelsOption,
     ColumnsOption,
+    ConstraintsOption,
     CostOption,
+    DecisionOption,
     EncodingOption,
     FormatOption,
     JobsOption,
     JsonOption,
     LabelColumnOption,
     LossOption,
+    MaxIterOption,
     OrderOption,
     QuietOption,
     SeparatorOption,
     TemplateOption,
+    alphas_of,
     listed,
     listed_numbers,
 )
@@ -45,8 +53,8 @@ from robustruct.cli.scale import (
     SchedulerOption,
     ShardsOption,
 )
-from robustruct.cli.tables import number, table
-from robustruct.errors import errors_at_lines
+from robustruct.cli.tables import finite_or_word, number, table
+from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.status import Status
 
 if TYPE_CHECKING:
@@ -56,30 +64,13 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-AUTO = "auto"
-
-
 class ModelName(StrEnum):
     """Models that can be trained."""
 
+    auto = "auto"
     agm = "agm"
     crf = "crf"
     ssvm = "ssvm"
-
-
-class Decision(StrEnum):
-    """How labels are chosen."""
-
-    map = "map"
-    predictor = "predictor"
-    bayes = "bayes"
-
-
-class Scheme(StrEnum):
-    """Tagging schemes whose rules can be enforced."""
-
-    bio = "BIO"
-    bioes = "BIOES"
 
 
 def train_cli(
@@ -90,41 +81,49 @@ def train_cli(
     ] = None,
     shards: ShardsOption = None,
     model: Annotated[
-        ModelName,
-        typer.Option(help="agm and ssvm are trained for the costs, crf decides by them."),
-    ] = ModelName.agm,
+        ModelName | None,
+        typer.Option(
+            help="agm and ssvm are trained for the costs, crf decides by them; auto takes what "
+            "costs least on held-out samples, of these and what lies between them.  [default: "
+            "auto; for shards and engines, agm]",
+        ),
+    ] = None,
     loss: LossOption = "hamming",
     cost: CostOption = None,
     order: OrderOption = None,
-    alpha: Annotated[
-        list[str] | None,
+    alpha: AlphaOption = None,
+    temperature: Annotated[
+        str | None,
         typer.Option(
             metavar="NUMBER|auto",
-            help="Strength of the penalty on weights, by default 1 / number of samples. Given "
-            "several times, the best is chosen by cross-validation; auto finds what to try.",
+            help="Weight of the log loss beside the cost, for agm and ssvm; auto finds it on "
+            "held-out samples.  [default: 0]",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Folds of held-out samples.  [default: 5, of which large data need one]"
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, metavar="SECONDS", help="For training, with all that is chosen in it."
+        ),
+    ] = None,
     tol: Annotated[
         float | None,
         typer.Option(help="Certified relative gap to stop at: by default 0.01, for crf 0.0001."),
     ] = None,
-    max_iter: Annotated[int, typer.Option(min=1, help="Most passes over the data.")] = 1000,
+    max_iter: MaxIterOption = 1000,
     dev: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Labelled file: stop when its loss stops falling."),
     ] = None,
-    decision: Annotated[
-        Decision | None,
-        typer.Option(
-            help="Predict the best-scoring labelling (map), the likeliest labels of the "
-            "predictor's strategy (predictor; agm, ssvm), or those of least expected cost (bayes; "
-            "crf).  [default: map, for crf bayes]",
-        ),
-    ] = None,
-    constraints: Annotated[
-        Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
-    ] = None,
+    decision: DecisionOption = None,
+    constraints: ConstraintsOption = None,
+    bad_labels: BadLabelsOption = BadLabelsChoice.repair,
     form: FormatOption = None,
     template: TemplateOption = None,
     label_column: LabelColumnOption = None,
@@ -170,23 +169,26 @@ def train_cli(
         checkpoint_every=checkpoint_every,
         resume=resume,
     )
-    alphas = _alphas(alpha or ())
+    alphas = alphas_of(alpha or ())
     scale.check(data or (), alphas)
     errors.ready()
     result = train(
         data[0] if data else None,
         str(output),
-        model=model.value,
+        model=model.value if model else None,
         loss=loss or "hamming",
         costs=cost or (),
         order=listed(order),
         alphas=alphas,
+        temperature=_temperature(temperature),
         folds=folds,
+        time_limit=time_limit,
         tol=tol,
         max_iter=max_iter,
         dev=dev,
         decision=decision.value if decision else None,
         constraints=constraints.value if constraints else None,
+        bad_labels=bad_labels.value,
         layout=Layout(
             form=form.value if form else None,
             template=None if template is None else str(template),
@@ -210,17 +212,20 @@ def train(
     data: str | None,
     output: str,
     *,
-    model: str = "agm",
+    model: str | None = None,
     loss: str = "hamming",
     costs: Sequence[str] = (),
     order: Sequence[str] | None = None,
     alphas: Sequence[float] | str = (),
-    folds: int = 5,
+    temperature: float | str | None = None,
+    folds: int | None = None,
+    time_limit: float | None = None,
     tol: float | None = None,
     max_iter: int = 1000,
     dev: str | None = None,
     decision: str | None = None,
     constraints: str | None = None,
+    bad_labels: str = "repair",
     layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     scale: Scale = Scale(),  # noqa: B008
     jobs: int = -1,
@@ -235,18 +240,23 @@ def train(
         The labelled file; None if ``scale`` names shards.
     output : str
         The model file.
-    model : "agm", "crf" or "ssvm"
+    model : "auto", "agm", "crf" or "ssvm", optional
+        By default "auto", or for shards and engines "agm".
     loss, costs, order
         As for `ChosenLoss`.
     alphas : sequence of float, or "auto"
         None, one, or several to choose from.
-    folds : int
+    temperature : float or "auto", optional
+    folds : int, optional
+    time_limit : float, optional
+        Seconds that training may take, with all that is chosen in it.
     tol : float, optional
     max_iter : int
     dev : str, optional
         Labelled file to stop by.
-    decision : "map", "predictor" or "bayes", optional
+    decision : "auto", "map", "predictor" or "bayes", optional
     constraints : "BIO" or "BIOES", optional
+    bad_labels : "repair", "error" or "drop"
     layout : Layout
         Of the labelled files.
     scale : Scale
@@ -262,13 +272,20 @@ def train(
     from robustruct.cli.loss import ChosenLoss
 
     check_writable(output)
+    if model is None:
+        in_memory = scale.shards is None and scale.engine == EngineName.here.value
+        # A temperature is a matter of one model, a choice of it a matter of samples in memory.
+        model = "auto" if in_memory and temperature is None else "agm"
     estimator = _untrained(
         model,
         alphas,
+        temperature=temperature,
+        max_time=time_limit,
         max_iter=max_iter,
         tol=tol,
         decision=decision,
         constraints=constraints,
+        bad_labels=bad_labels,
         cv=folds,
         n_jobs=jobs,
         random_state=seed,
@@ -281,7 +298,8 @@ def train(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         with scale.connected() as engine:
-            estimator.set_params(engine=engine)
+            if engine is not None:
+                estimator.set_params(engine=engine)
             if scale.shards is not None:
                 _fit_shards(estimator, scale, layout, dev, chosen)
             else:
@@ -304,8 +322,12 @@ def train(
         "n_features": estimator.node_weights_.shape[0],
         "labels": estimator.classes_.tolist(),
         "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
+        "chosen": _chosen(estimator),
+        "temperature": finite_or_word(estimator.temperature_),
+        "decision": estimator.decision_,
         "alpha": estimator.alpha_,
         "alpha_scores": getattr(estimator, "alpha_scores_", None),
+        "n_tried": len({one.setting for one in getattr(estimator, "trials_", ())}),
         "gap": estimator.duality_gap_,
         "tol": estimator.tol,
         "n_iter": estimator.n_iter_,
@@ -318,16 +340,22 @@ def train(
     }
 
 
-def _alphas(given: Sequence[str]) -> list[float] | str:
-    """What --alpha says: numbers, or "auto" alone."""
-    if list(given) == [AUTO]:
-        return AUTO
+def _temperature(text: str | None) -> float | str | None:
+    """What --temperature says."""
+    if text is None or text == AUTO:
+        return text
     try:
-        return [float(text) for text in given]
+        return float(text)
     except ValueError as error:
         raise typer.BadParameter(
-            f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"
+            f"{error}; give a number >= 0, inf or {AUTO}", param_hint="--temperature"
         ) from None
+
+
+def _chosen(estimator: StructuredModel) -> str | None:
+    """The model that --model auto has taken."""
+    member: str | None = getattr(estimator, "member_", None)
+    return member
 
 
 def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> StructuredModel:
@@ -335,11 +363,17 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
     from robustruct.models.parameters import check_parameters
     from robustruct.models.storage import MODELS
 
+    kind = {name.removesuffix("Model").lower(): kind for name, kind in MODELS.items()}[model]
     if alphas:
-        single = not isinstance(alphas, str) and len(alphas) == 1
+        single = not isinstance(alphas, str) and len(alphas) == 1 and model != AUTO
         parameters |= {"alpha": alphas[0]} if single else {"alphas": alphas}
     given = {name: value for name, value in parameters.items() if value is not None}
-    estimator = MODELS[model.upper()](**given)
+    unknown = sorted(set(given) - set(kind._get_param_names()))
+    if unknown:
+        raise InvalidInputError(
+            f"--{unknown[0].replace('_', '-')} does not go with --model {model}; use agm or ssvm."
+        )
+    estimator = kind(**given)
     check_parameters(estimator)  # before anything is read: what is wrong here is the usage
     return estimator
 
@@ -348,10 +382,15 @@ def _fit_file(
     estimator: StructuredModel, data: str, layout: Layout, dev: str | None, chosen: ChosenLoss
 ) -> float:
     """Read a file and train on it; returns when the first was done."""
+    from robustruct.bad_labels import Rules, clean_corpus
     from robustruct.formats.recognise import stored
     from robustruct.losses import sorted_labels
 
     corpus = layout.read(data, bool(estimator.verbose))
+    rules = Rules.of(estimator.constraints, estimator.bad_labels)
+    if rules is not None:  # here, so that the warning names lines
+        corpus = clean_corpus(corpus, rules)
+        corpus.bad_labels.warn(rules)
     held_out = _read_dev(estimator, dev, layout, corpus.format)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
@@ -389,11 +428,19 @@ def _read_dev(
 
 
 def _summary(result: dict[str, Any]) -> str:
+    temperature = result["temperature"]
+    hot = "" if temperature in (0, "inf") else f", temperature {number(temperature)}"
     rows = [
         ["data", f"{result['n_samples']:,} samples, {result['n_nodes']:,} nodes"],
         ["labels", f"{len(result['labels'])}"],
         ["features", f"{result['n_features']:,}"],
         ["loss", result["loss"]],
+        *(
+            [["chosen", f"{result['chosen']}{hot}, of {result['n_tried']} settings tried"]]
+            if result["chosen"]
+            else []
+        ),
+        ["decision", result["decision"]],
         ["alpha", number(result["alpha"])],
         ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
     ]

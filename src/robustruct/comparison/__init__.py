@@ -1,7 +1,25 @@
-"""AGM, CRF and SSVM side by side on the same data and cost, and which differences are real."""
+"""The family and its corners on the same data and cost, and which differences are real."""
 
-from robustruct.comparison.compare import Comparison, Difference, Fit, Method, compare
+from robustruct.comparison.compare import (
+    Comparison,
+    Difference,
+    Fit,
+    Method,
+    Recommendation,
+    compare,
+    recommendation,
+)
 from robustruct.comparison.examples import Example
 from robustruct.comparison.samples import Samples
 
-__all__ = ["Comparison", "Difference", "Example", "Fit", "Method", "Samples", "compare"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Example",
+    "Fit",
+    "Method",
+    "Recommendation",
+    "Samples",
+    "compare",
+    "recommendation",
+]

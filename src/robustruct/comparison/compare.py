@@ -1,11 +1,11 @@
-"""Three models trained on the same samples for the same cost, and measured on the same others."""
+"""Models trained on the same samples for the same cost, and measured on the same others."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,15 +16,22 @@ from robustruct.comparison.examples import Example, disagreements
 from robustruct.comparison.samples import Samples, Split, splits
 from robustruct.errors import InvalidInputError
 from robustruct.losses import LossLike, as_labels, as_loss, encode_labels, sorted_labels
-from robustruct.metrics import confusion
-from robustruct.models import AGM, CRF, SSVM
+from robustruct.metrics import confusion, is_span_labelling, span_scores
+from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
+from robustruct.models.parameters import check_parameters
 from robustruct.progress import progress
 from robustruct.status import Status
 
-KINDS: tuple[type[StructuredModel], ...] = (AGM, CRF, SSVM)
-FOLDS = 5  # of the cross-validation that chooses alpha, on training samples only
-LARGE = 20_000  # nodes from which one fold says enough
+KINDS: dict[str, type[StructuredModel]] = {
+    "auto": AutoModel,
+    "AGM": AGM,
+    "CRF": CRF,
+    "SSVM": SSVM,
+}
+"""What is compared: the family with all that is chosen on training samples, and its corners."""
+SHARES = {"auto": 0.4, "AGM": 0.2, "CRF": 0.2, "SSVM": 0.2}  # of the time
+FEWEST = 5  # training samples: so many folds choose alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +40,9 @@ class Fit:
 
     model: StructuredModel
     seconds: float
-    """Of the minimisation, alpha being known."""
+    """Of the minimisation, all being chosen."""
     seconds_in_all: float
-    """With the choice of alpha, without compilation."""
+    """With the choice, without compilation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +67,8 @@ class Method:
     """(k, k) number of nodes, [true, predicted]."""
     label_costs: np.ndarray
     """(k,) part of ``cost`` due to nodes where each label is true."""
+    span_f1: float | None
+    """F1 of spans, where labels are BIO or BIOES."""
 
     @property
     def seconds(self) -> float:
@@ -78,6 +87,19 @@ class Method:
     def alphas(self) -> list[float]:
         """The penalty chosen in each split."""
         return [float(fit.model.alpha_) for fit in self.fits]
+
+    @property
+    def model(self) -> StructuredModel:
+        """That of the first split."""
+        return self.fits[0].model
+
+    @property
+    def chosen(self) -> str:
+        """What was chosen in the first split, in words."""
+        model = self.model
+        member = getattr(model, "member_", type(model).__name__)
+        hot = f" at temperature {model.temperature_:g}" if 0 < model.temperature_ < np.inf else ""
+        return f"{member}{hot}, decision {model.decision_}"
 
 
 @dataclass(frozen=True)
@@ -111,6 +133,45 @@ class Difference:
         )
 
 
+@dataclass(frozen=True)
+class Recommendation:
+    """Which model to take, and how sure that is."""
+
+    model: str
+    """A method's name."""
+    options: Mapping[str, Any]
+    """Of ``robustruct train``: what was chosen, so that it need not be chosen again."""
+    why: str
+    """In words."""
+
+
+def recommendation(methods: Sequence[Method], differences: Sequence[Difference]) -> Recommendation:
+    """The method of least cost; "auto" if that is level with it, as it is what train does."""
+    best = min(methods, key=lambda method: method.cost)
+    p = {frozenset((d.first, d.second)): d for d in differences}
+
+    def level(one: Method, other: Method) -> bool:
+        return one is other or not p[frozenset((one.name, other.name))].significant
+
+    auto = methods[0]
+    taken = auto if level(auto, best) else best
+    others = [method for method in methods if method is not taken]
+    beaten = [m.name for m in others if not level(taken, m) and taken.cost < m.cost]
+    even = [m.name for m in others if level(taken, m)]
+    model = taken.model
+    member = getattr(model, "member_", type(model).__name__).lower()
+    options: dict[str, Any] = {"model": member, "alpha": f"{model.alpha_:.3g}"}
+    if member != "crf" and model.temperature_ > 0:
+        options["temperature"] = f"{model.temperature_:g}"
+    options["decision"] = model.decision_
+    why = f"{taken.name} ({taken.chosen}) costs {taken.cost:.4g}"
+    why += f": significantly less than {' and '.join(beaten)}" if beaten else ""
+    if even:
+        why += f"{'; ' if beaten else ': '}level with {' and '.join(even)} as far as "
+        why += "these test samples can tell"
+    return Recommendation(taken.name, options, f"{why}.")
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """What `compare` found."""
@@ -122,7 +183,7 @@ class Comparison:
     classes: np.ndarray
     """All labels, of training and test samples."""
     cost_matrix: np.ndarray
-    """(k, k) [predicted, true], without node weights."""
+    """(k, k) without node weights; rows: true label, columns: predicted label."""
     n_train: int
     n_test: int
     n_test_nodes: int
@@ -133,6 +194,10 @@ class Comparison:
     examples: Sequence[Example]
     notes: Sequence[str]
     """Warnings of the fits."""
+
+    @property
+    def recommendation(self) -> Recommendation:
+        return recommendation(self.methods, self.differences)
 
     def as_dict(self) -> dict[str, Any]:
         """What was measured, ready for JSON."""
@@ -152,8 +217,10 @@ class Comparison:
                     "cost_low": method.low,
                     "cost_high": method.high,
                     "accuracy": method.accuracy,
+                    "span_f1": method.span_f1,
+                    "chosen": method.chosen,
                     "seconds": method.seconds,
-                    "seconds_with_choice_of_alpha": method.seconds_in_all,
+                    "seconds_with_choice": method.seconds_in_all,
                     "gap": method.gap,
                     "alpha": method.alphas[0] if len(method.fits) == 1 else method.alphas,
                 }
@@ -172,6 +239,7 @@ class Comparison:
                 }
                 for difference in self.differences
             ],
+            "recommendation": asdict(self.recommendation),
             "notes": list(self.notes),
         }
 
@@ -184,14 +252,18 @@ def compare(
     data: str = "data",
     loss_name: str | None = None,
     folds: int | None = None,
+    alphas: Any = "auto",
+    decision: str = "auto",
+    max_time: float | None = None,
     n_examples: int = 8,
     n_jobs: int | None = None,
     seed: int = 0,
     verbose: int = 0,
+    **parameters: Any,
 ) -> Comparison:
-    """Train AGM, CRF and SSVM for a cost, and compare what their mistakes cost.
+    """Train the family and its corners AGM, CRF and SSVM for a cost, and compare their mistakes.
 
-    Each chooses its alpha by cross-validation on training samples, by the same rule.
+    Each chooses what there is to choose on held-out training samples, by the same rule.
 
     Parameters
     ----------
@@ -199,12 +271,18 @@ def compare(
         To train on; also to test on, unless ``test`` is given.
     test : Samples, optional
         By default a third of ``samples`` is held out.
-    loss : "hamming", "absolute", "squared", (k, k) array or Loss
-        What a mistake costs.
+    loss : "hamming", "absolute", "squared", (k, k) array, dict or Loss
+        What a mistake costs; rows: true label, columns: predicted label.
     data, loss_name : str
         What to call them.
     folds : int, optional
         Test every sample once, in so many folds; alpha is chosen anew within each.
+    alphas : "auto" or sequence of float
+        Penalties to choose from.
+    decision : "auto", "map", "predictor" or "bayes"
+        How labels are chosen, for those models that can.
+    max_time : float, optional
+        Seconds that all training together may take; what is cut short is noted.
     n_examples : int
         How many samples to keep on which the methods disagree most.
     n_jobs : int, optional
@@ -213,6 +291,8 @@ def compare(
         Of the splits, of training and of the resampling.
     verbose : int
         1 shows progress.
+    **parameters
+        Of all models, such as ``constraints``.
 
     Returns
     -------
@@ -224,14 +304,23 @@ def compare(
     classes = sorted_labels([*truth, *(as_labels(y) for part in parts for y in part.train.y)])
     matrix = as_loss(loss).matrix(classes)
     with progress("compiling", bool(verbose)) as show:
-        for kind in KINDS:
-            show(kind.__name__, None)
-            _compile(kind(loss, n_jobs=n_jobs, random_state=seed), parts[0].train)
-    options = {"loss": loss, "n_jobs": n_jobs, "random_state": seed, "verbose": verbose}
-    fits, notes = _all_trained(parts, seed, options)
+        for name, kind in KINDS.items():
+            show(name, None)
+            _compile(kind(loss, n_jobs=n_jobs, random_state=seed, **parameters), parts[0].train)
+    options = {
+        "loss": loss,
+        "alphas": alphas,
+        "n_jobs": n_jobs,
+        "random_state": seed,
+        "verbose": verbose,
+        **parameters,
+    }
+    fits, notes = _all_trained(parts, decision, max_time, options)
     predicted = {
         name: [
-            labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
+            as_labels(labels)
+            for f, p in zip(of, parts, strict=True)
+            for labels in f.model.predict(p.test.X)
         ]
         for name, of in fits.items()
     }
@@ -248,7 +337,7 @@ def compare(
     )
     return Comparison(
         data=data,
-        loss=loss_name or (loss if isinstance(loss, str) else repr(loss)),
+        loss=loss_name or (loss if isinstance(loss, str) else type(as_loss(loss)).__name__),
         how=how,
         classes=classes,
         cost_matrix=matrix,
@@ -270,43 +359,48 @@ def compare(
 def _check_sizes(parts: Sequence[Split]) -> None:
     n_train = min(len(part.train) for part in parts)
     n_test = sum(len(part.test) for part in parts)
-    if n_train < FOLDS or n_test < 2:
+    if n_train < FEWEST or n_test < 2:
         raise InvalidInputError(
             f"{n_train} samples to train on and {n_test} to test; a comparison needs at least "
-            f"{FOLDS} to train on, to choose alpha, and 2 to test, to say how sure it is."
+            f"{FEWEST} to train on, to choose alpha, and 2 to test, to say how sure it is."
         )
-
-
-def _folds(train: Samples, seed: int) -> int | list[tuple[np.ndarray, np.ndarray]]:
-    """What a model takes as ``cv`` to choose its alpha."""
-    if sum(map(len, train.y)) < LARGE:
-        return FOLDS
-    order = np.random.default_rng(seed).permutation(len(train))
-    n_test = len(train) // FOLDS
-    return [(np.sort(order[n_test:]), np.sort(order[:n_test]))]
 
 
 def _compile(model: StructuredModel, train: Samples) -> None:
     """Fit a few samples: compilation, a matter of the first run only, stays out of the times."""
-    few = train.take(np.arange(min(len(train), 2 * FOLDS)))
-    model.set_params(alpha=1.0, max_iter=2)
+    few = train.take(np.arange(min(len(train), 2 * FEWEST)))
+    model.set_params(alphas=[1.0], max_iter=2)
     _trained(model, few)
     model.predict(few.X)
 
 
 def _all_trained(
-    parts: Sequence[Split], seed: int, options: dict[str, Any]
+    parts: Sequence[Split], decision: str, max_time: float | None, options: dict[str, Any]
 ) -> tuple[dict[str, list[Fit]], list[str]]:
     """(for each kind of model a fit per split, the warnings they gave)."""
-    fits: dict[str, list[Fit]] = {kind.__name__: [] for kind in KINDS}
+    fits: dict[str, list[Fit]] = {name: [] for name in KINDS}
     notes: list[str] = []
-    for kind in KINDS:
+    for name, kind in KINDS.items():
+        given = {**options, "decision": decision}
+        if max_time is not None:
+            given["max_time"] = SHARES[name] * max_time / len(parts)
+        try:
+            check_parameters(kind(**given))
+        except InvalidInputError as error:
+            if error.field not in ("decision", "temperature"):
+                raise
+            given["decision"] = "auto"
+            notes.append(f"{name} cannot decide by {decision!r}; it took what suits it.")
         for part in parts:
-            model = kind(alphas="auto", cv=_folds(part.train, seed), **options)
-            fit, warned = _trained(model, part.train)
-            fits[kind.__name__].append(fit)
-            notes += warned
-    return fits, notes
+            fit, warned = _trained(kind(**given), part.train)
+            fits[name].append(fit)
+            notes += [_note(name, warning) for warning in warned]
+    return fits, list(dict.fromkeys(notes))
+
+
+def _note(name: str, warning: str) -> str:
+    """A warning of a fit; what it says of the labels is the same for all models."""
+    return warning if warning.startswith("y: ") else f"{name}: {warning.partition(': ')[2]}"
 
 
 def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
@@ -356,6 +450,7 @@ def _measured(
     n = int(counted.sum())
     right = np.concatenate(truth)
     codes = encode_labels(right, classes, "y")
+    spans = is_span_labelling(classes)
     methods = []
     for m, name in enumerate(names):
         low, high = significance.interval(drawn[:, m], n)
@@ -372,6 +467,7 @@ def _measured(
                 accuracy=float(np.mean(found == right)),
                 confusion=confusion(right, found, classes),
                 label_costs=np.bincount(codes, node_costs[name], len(classes)) / weight.sum(),
+                span_f1=span_scores(truth, predicted[name])[0].f1 if spans else None,
             )
         )
     pairs = list(combinations(range(len(names)), 2))

@@ -20,6 +20,7 @@ from robustruct.datasets.synthetic import (
     make_grids,
     make_trees,
 )
+from robustruct.datasets.wnut17 import load_wnut17, name_attributes
 
 __all__ = [
     "ROLES",
@@ -38,9 +39,11 @@ __all__ = [
     "load_ocr",
     "load_srl",
     "load_sst",
+    "load_wnut17",
     "make_chains",
     "make_grids",
     "make_trees",
+    "name_attributes",
     "position_weights",
     "word_attributes",
 ]

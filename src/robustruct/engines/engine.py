@@ -39,9 +39,6 @@ class PreparedShards(Shards, Protocol):
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """Read the samples, decide once for all, encode; ``tick`` is told what is being done."""
 
-    def set_alpha(self, alpha: float) -> None:
-        """Train with another penalty."""
-
 
 class Engine(Protocol):
     """Where a model trains, predicts and is evaluated."""

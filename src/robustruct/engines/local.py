@@ -35,10 +35,6 @@ class PreparedLocalShards(LocalShards, ABC):
         self.tuning = Density.of_all(map(Density.of, problems.values())).tuning()
         self.shards = {n: ShardState(problem, self.tuning) for n, problem in problems.items()}
 
-    def set_alpha(self, alpha: float) -> None:
-        """Train with another penalty."""
-        self.hold({n: shard.given.with_alpha(alpha) for n, shard in self.shards.items()})
-
 
 class FileShards(PreparedLocalShards):
     """All shards in this process."""
@@ -77,6 +73,10 @@ class MemoryShards(PreparedLocalShards):
         )
         self.hold({0: problem})
         return plan
+
+    def again(self, plan: Plan) -> None:
+        """Take the same samples, which are prepared, at another penalty and temperature."""
+        self.hold({0: plan.retuned(self.first.given)})
 
 
 class LocalEngine:

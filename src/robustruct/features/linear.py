@@ -41,7 +41,7 @@ def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None 
         tables = rows
     else:
         tables = rows[design.table_row]
-        tables[design.table_turned] = tables[design.table_turned].transpose(0, 2, 1)
+        tables[design.table_transposed] = tables[design.table_transposed].transpose(0, 2, 1)
     return Scores(design.batch, unary, tables, design.table_of)
 
 
@@ -103,12 +103,12 @@ def _edge_adjoint(
         rows = for_kernels(values)
     else:
         rows = np.zeros((design.edges.shape[0], k, k))
-        turned = design.table_turned
+        transposed = design.table_transposed
         # Each row has at most one table of either orientation: no index repeats within a line.
-        rows[design.table_row[~turned]] += values[~turned]
-        rows[design.table_row[turned]] += values[turned].transpose(0, 2, 1)
+        rows[design.table_row[~transposed]] += values[~transposed]
+        rows[design.table_row[transposed]] += values[transposed].transpose(0, 2, 1)
     transposed_product(design.edges, rows.reshape(-1, k * k), out.reshape(-1, k * k), n_jobs)
 
 
 def _one_table_per_row(design: Design) -> bool:
-    return design.n_tables == design.edges.shape[0] and not design.table_turned.any()
+    return design.n_tables == design.edges.shape[0] and not design.table_transposed.any()

@@ -29,7 +29,7 @@ class Design:
     """(slots,) intp, the table of each edge of the batch; 0, unused, where a slot holds none."""
     table_row: np.ndarray
     """(T,) intp, the row of ``edges`` that scores each table."""
-    table_turned: np.ndarray
+    table_transposed: np.ndarray
     """(T,) bool, True where the edges of the table were listed as (parent, child)."""
     type_of: np.ndarray
     """(N,) intp, the type of each node among the space's ``types``; 0 where it has none."""
@@ -94,7 +94,9 @@ class Design:
             used, table_of[inner] = np.unique(tables[inner], return_inverse=True)
         rows, table_row = np.unique(self.table_row[used], return_inverse=True)
         edges = take_rows(self.edges, rows)
-        return Design(batch, nodes, edges, table_of, table_row, self.table_turned[used], type_of)
+        return Design(
+            batch, nodes, edges, table_of, table_row, self.table_transposed[used], type_of
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,8 @@ class Kind:
     """Raised when older readers would misread a file."""
     writer: str
     """Who writes such files, in users' words."""
+    oldest: int = 1
+    """The first version that is still read."""
 
 
 def write_container(
@@ -113,6 +115,13 @@ def _check_header(path: Path, kind: Kind, header: Mapping[str, str]) -> None:
             f"it was written by robustruct {header.get('written_by', '?')} with format {version}, "
             f"but this is robustruct {__version__}, which reads formats up to {kind.version}; "
             "upgrade robustruct",
+        )
+    if int(version) < kind.oldest:
+        raise _refusal(
+            path,
+            f"it was written by robustruct {header.get('written_by', '?')} with format {version}, "
+            f"which means something else and is no longer read (oldest: {kind.oldest}); make it "
+            f"anew with {kind.writer}",
         )
 
 

@@ -51,7 +51,7 @@ def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
         raise FileFormatError(lines.name, 1, "a label is named twice.")
     matrix = np.array([rows[label] for label in columns])
     try:
-        return CostMatrix(matrix if transposed else matrix.T, columns)
+        return CostMatrix(matrix.T if transposed else matrix, columns)
     except InvalidInputError as error:
         raise FileFormatError(lines.name, None, str(error)) from None
 
@@ -116,22 +116,19 @@ class CostChange:
 def changed_costs(
     matrix: np.ndarray, classes: Sequence[Any] | np.ndarray, changes: Iterable[CostChange]
 ) -> CostMatrix:
-    """Costs [predicted, true] of ``classes`` after the changes, made one after the other.
+    """Costs [true, predicted] of ``classes`` after the changes, made one after the other.
 
     A star changes the costs of mistakes only: what is right stays as it is.
     """
     labels = as_labels(classes)
-    place = {str(label): a for a, label in enumerate(labels.tolist())}
-    costs = matrix.copy()
+    known = {str(label): label for label in labels.tolist()}
+    single: dict[tuple[Any, Any], float] = {}
     for change in changes:
-        predicted = _places(change.predicted, place, change)
-        true = _places(change.true, place, change)
-        pairs = [(a, b) for a in predicted for b in true]
         starred = ANY in (change.true, change.predicted)
-        for a, b in pairs:
-            if not (starred and a == b):
-                costs[a, b] = change.cost
-    return CostMatrix(costs, labels)
+        predicted = _labels_of(change.predicted, known, change)
+        for true in _labels_of(change.true, known, change):
+            single |= {(true, a): change.cost for a in predicted if not (starred and a == true)}
+    return CostMatrix(single, labels, default=matrix)
 
 
 def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix:
@@ -155,16 +152,16 @@ def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix
     return CostMatrix(table.costs, [known.get(label, label) for label in given])
 
 
-def _places(label: str, place: dict[str, int], change: CostChange) -> list[int]:
+def _labels_of(label: str, known: dict[str, Any], change: CostChange) -> list[Any]:
     if label == ANY:
-        return list(place.values())
-    if label not in place:
+        return list(known.values())
+    if label not in known:
         raise InvalidInputError(
             f"the cost {shown(f'{change.true}>{change.predicted}={change.cost:g}')[1:-1]} names "
             f"the label {shown(label)}, which the data lack; their labels are "
-            f"{_listed(list(place))}."
+            f"{_listed(list(known))}."
         )
-    return [place[label]]
+    return [known[label]]
 
 
 def _cost(value: str, lines: Lines) -> float:

@@ -39,7 +39,8 @@ class Game:
     """A label that no allowed labelling has at a node scores -inf there by itself, and neither
     player plays it: see `without_impossible`."""
     cost: np.ndarray
-    """(k, k) finite, [predicted label, adversary's label]."""
+    """(k, k) finite L of the equation, [predicted label, adversary's label]: the transpose of what
+    users give."""
     weight: np.ndarray
     """(N,) non-negative node weights, in the order of the batch."""
 

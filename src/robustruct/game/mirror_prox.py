@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.game.blocks import Blocks
+from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.inference import best_labelling
@@ -50,7 +50,7 @@ class MirrorProx(GameSolver):
             n_jobs,
         )
         if free.any():
-            best = Blocks.at(b, best_labelling(s, n_jobs)[0], k)
+            best = EdgePairs.at(b, best_labelling(s, n_jobs)[0], k)
             nodes = np.repeat(free, np.diff(b.node_offsets))
             play.r[nodes], play.q[nodes] = best.r[nodes], best.dense_edges()[nodes]
         return play

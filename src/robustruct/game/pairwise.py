@@ -11,18 +11,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.game.atoms import Atoms
-from robustruct.game.blocks import Blocks
+from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.mixtures import LabellingMixtures
 from robustruct.game.solver import GameSolver
 from robustruct.inference import best_labelling, junction_trees
-from robustruct.kernels.atoms import visit_cyclic_samples
 from robustruct.kernels.game_bounds import normalise_predictors
+from robustruct.kernels.mixtures import visit_cyclic_samples
 from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
 from robustruct.kernels.structs import (
     Design,
     Features,
+    PendingMoves,
     Predictor,
     Products,
     Rows,
@@ -30,7 +31,6 @@ from robustruct.kernels.structs import (
     SampleScores,
     Scratch,
     TableRows,
-    Turn,
     Visits,
     WeightChange,
     WeightChanges,
@@ -47,7 +47,7 @@ class Pairwise(GameSolver):
     """Most rounds; a round is up to ``inner`` steps and a move of the predictor's centre."""
     inner: int = 5
     check_every: int = 10
-    """Rounds between two looks at the bounds."""
+    """Rounds between two computations of the bounds."""
 
     name: ClassVar[str] = "pairwise"
 
@@ -80,7 +80,7 @@ class Pairwise(GameSolver):
 
 
 class _Ascent:
-    """The adversary's blocks and the predictor's centre, for every game."""
+    """The adversary and the predictor's centre, for every game."""
 
     def __init__(self, game: Game, start: Play | None, inner: int) -> None:
         self.game = game
@@ -91,27 +91,26 @@ class _Ascent:
         self.p0 = np.full((n, k), 1.0 / k) if start is None else start.p.copy()
         normalise_predictors(0, n, scores.unary, self.p0)
         self.predictor = Predictor.of(game.cost, inv_mu, game.weight, self.p0)
-        self.q: Blocks | Atoms
+        self.q: EdgePairs | LabellingMixtures
         if batch.n_chords:  # which labellings make up the marginals of a start is not known
             junction_trees(scores)
-            self.q = Atoms(batch, best_labelling(scores, 1)[0], k)
+            self.q = LabellingMixtures(batch, best_labelling(scores, 1)[0], k)
         elif start is None:
-            self.q = Blocks.at(batch, best_labelling(scores, 1)[0], k)
+            self.q = EdgePairs.at(batch, best_labelling(scores, 1)[0], k)
         else:
-            self.q = Blocks.of(batch, start.r, start.q)
+            self.q = EdgePairs.of(batch, start.r, start.q)
         self.design, self.weights, self.changes = _as_training(scores)
         self.visits = _visits_without_learning(batch.n_samples, inner)
-        nodes = np.diff(batch.node_offsets)
-        largest = int(nodes.max()), int((nodes + np.diff(batch.chord_offsets)).max())
-        self.turn = Turn.room(1, largest[0])
-        self.rooms = SampleScores.room(1, *largest, len(scores.tables), k)
-        self.scratch = Scratch.room(*largest, len(scores.tables), k)
+        largest = batch.largest
+        self.pending = PendingMoves.empty(1, largest[0])
+        self.buffers = SampleScores.empty(1, *largest, len(scores.tables), k)
+        self.scratch = Scratch.empty(*largest, len(scores.tables), k)
 
     def round(self, active: np.ndarray) -> None:
         """Some steps on each active game, then the centres follow."""
         batch, q = self.game.scores.batch, self.q
-        work = self.turn, self.rooms, self.scratch, self.changes
-        if isinstance(q, Atoms):
+        work = self.pending, self.buffers, self.scratch, self.changes
+        if isinstance(q, LabellingMixtures):
             visit_cyclic_samples(
                 active,
                 batch.structure,
@@ -124,7 +123,7 @@ class _Ascent:
                 *work,
             )
         else:
-            self.turn.begin(len(active))
+            self.pending.begin(len(active))
             visit_samples(
                 0,
                 active,
@@ -180,8 +179,5 @@ def _each_its_own(n: int) -> Rows:
 
 def _visits_without_learning(n_samples: int, inner: int) -> Visits:
     """Visits that leave the weights, here the scores, as they are: then no product is needed."""
-    starts, none = np.zeros(n_samples + 1, np.intp), np.empty(0)
-    zeros = np.zeros(n_samples)
-    return Visits(
-        inner, zeros, Products(starts, starts, none, none), np.zeros(n_samples), zeros.copy()
-    )
+    rate, gap, regret = np.zeros((3, n_samples))
+    return Visits(inner, rate, Products.none(n_samples), gap, regret)

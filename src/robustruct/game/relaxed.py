@@ -19,7 +19,9 @@ from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solver import GameSolver
 from robustruct.graphs import Batch
 from robustruct.kernels.game_bounds import normalise_predictors
-from robustruct.kernels.relaxation import round_labels, solve_relaxed
+from robustruct.kernels.relaxation import solve_relaxed
+from robustruct.kernels.relaxed_labels import round_labels
+from robustruct.kernels.structs import Effort, RelaxedPoint, RelaxedScratch
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -30,7 +32,7 @@ class Relaxed(GameSolver):
 
     max_iter: int = 20_000
     check_every: int = 50
-    """Steps between two looks at the bounds."""
+    """Steps between two computations of the bounds."""
     name: ClassVar[str] = "relaxed"
 
     def play(
@@ -48,25 +50,21 @@ class Relaxed(GameSolver):
         """Strategies with their bounds, and the multipliers u (slots, 2, k)."""
         s, b = game.scores, game.scores.batch
         n, k = s.unary.shape
-        play = Play(
-            np.full((n, k), 1.0 / k), np.full((n, k), 1.0 / k),
-            np.full((b.n_slots, k, k), 1.0 / k**2), np.zeros(b.n_samples, np.intp),
-            np.zeros(b.n_samples, bool), self.name,
-        )  # fmt: skip
+        play = Play.empty(game, self.name)
+        play.p[:], play.r[:], play.q[:] = 1.0 / k, 1.0 / k, 1.0 / k**2
         if start is not None:
             play.p[:], play.r[:], play.q[:] = start.p, start.r, start.q
         normalise_predictors(0, n, s.unary, play.p)
         u = np.zeros((b.n_slots, 2, k))
         lower, upper = np.empty(b.n_samples), np.empty(b.n_samples)
-        over_samples(
-            lambda first, last: solve_relaxed(
-                first, last, b.node_offsets, b.chord_offsets, b.child, b.parent, s.unary, s.tables,
-                s.table_of, game.cost, game.weight, allowed, self.max_iter, self.check_every,
-                play.p, play.r, play.q, u, lower, upper, play.n_iter,
-            ),
-            b.node_offsets,
-            n_jobs,
-        )  # fmt: skip
+        effort = Effort(allowed, self.max_iter, self.check_every, play.n_iter, play.exhausted)
+        point = RelaxedPoint(play.p, play.r, play.q, u)
+
+        def solve(first: int, last: int) -> None:
+            scratch = RelaxedScratch.empty(n, b.n_slots, k)
+            solve_relaxed(first, last, game.arrays, effort, point, lower, upper, scratch)
+
+        over_samples(solve, b.node_offsets, n_jobs)
         play.q[b.parent < 0] = 0.0
         lower, upper = certified(
             lower, upper, game.most_rounding() + _rounding_of(b, u), "relaxed game"
@@ -90,12 +88,11 @@ def relaxed_labelling(
     labels, values = np.empty(b.n_nodes, np.intp), np.empty(b.n_samples)
     over_samples(
         lambda first, last: round_labels(
-            first, last, b.node_offsets, b.chord_offsets, b.child, b.parent, scores.unary,
-            scores.tables, scores.table_of, u, labels, values,
+            first, last, b.structure, scores.arrays, u, labels, values
         ),
         b.node_offsets,
         n_jobs,
-    )  # fmt: skip
+    )
     assert play.relaxed_bounds is not None
     rounding = game.most_rounding() + _rounding_of(b, u)
     values, upper = certified(values, play.relaxed_bounds[1], rounding, "the labelling of sample")

@@ -22,6 +22,7 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 from robustruct.kernels.node_game import ABSOLUTE, ANY, SQUARED, ZERO_ONE, node_equilibria
 from robustruct.kernels.structs import CostArrays
+from robustruct.losses import predicted_first
 
 _NAMES = {ZERO_ONE: "zero-one", ABSOLUTE: "absolute", SQUARED: "squared", ANY: "any"}
 
@@ -40,7 +41,7 @@ class CostForm:
     offset: np.ndarray
     """(k,) what each column has been lowered by; it belongs to the scores."""
     cost: np.ndarray
-    """(k, k) the matrix itself."""
+    """(k, k) the matrix itself, [predicted, true]."""
 
     @property
     def name(self) -> str:
@@ -53,7 +54,7 @@ class CostForm:
 
     @classmethod
     def of(cls, cost: np.ndarray) -> CostForm:
-        """Recognise the form of a (k, k) matrix of finite numbers."""
+        """Recognise the form of a (k, k) matrix [predicted, true] of finite numbers."""
         cost = np.ascontiguousarray(cost, dtype=float)
         k = len(cost)
         offset = np.diag(cost).copy()
@@ -94,7 +95,7 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
     scores : array-like of shape (k,)
         What the adversary earns by each label; -inf forbids a label, to both players.
     cost : array-like of shape (k, k)
-        Cost of predicting the row label when the adversary plays the column label.
+        Rows: true label, which is the adversary's, columns: predicted label.
     weight : float
         Factor of the cost, >= 0.
 
@@ -124,7 +125,8 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
         raise InvalidInputError(f"weight = {weight}; it must be a finite number >= 0.")
     p, r, value = np.empty((1, k)), np.empty((1, k)), np.empty(1)
     weights = np.array([float(weight)])
-    node_equilibria(CostForm.of(cost).arrays, weights, scores[None].copy(), p, r, value)
+    form = CostForm.of(predicted_first(cost)).arrays
+    node_equilibria(form, weights, scores[None].copy(), p, r, value)
     return NodeGame(float(value[0]), p[0], r[0])
 
 

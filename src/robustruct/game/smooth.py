@@ -54,8 +54,10 @@ def gibbs(
     game: Game, p: np.ndarray, temperature: float, n_jobs: int | None, *, edges: bool = False
 ) -> Marginals:
     """The best adversary against p: the Gibbs distribution of (ψ + w L'p) / T."""
-    tilted = game.scores.unary + game.weight[:, None] * (p @ game.cost)
-    return marginals(at_temperature(game.scores, temperature, tilted), edges=edges, n_jobs=n_jobs)
+    augmented = game.scores.unary + game.weight[:, None] * (p @ game.cost)
+    return marginals(
+        at_temperature(game.scores, temperature, augmented), edges=edges, n_jobs=n_jobs
+    )
 
 
 def at_temperature(scores: Scores, temperature: float, unary: np.ndarray | None = None) -> Scores:

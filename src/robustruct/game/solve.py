@@ -15,6 +15,7 @@ from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.graphs import Batch, checked_edges
 from robustruct.inference import best_labelling, without_impossible
+from robustruct.losses import predicted_first
 from robustruct.scores import Scores
 from robustruct.status import Status
 
@@ -77,7 +78,7 @@ def solve_game(
     pairwise : array-like of shape (m, k, k)
         Score of [label of edges[e, 0], label of edges[e, 1]]; -inf forbids a pair.
     cost : array-like of shape (k, k)
-        Cost of predicting row label when the adversary plays the column label: any finite numbers.
+        Any finite numbers; rows: true label, which is the adversary's, columns: predicted label.
     node_weight : array-like of shape (n,), optional
         Weight of each node's cost; 1 by default.
     solver : str or GameSolver
@@ -100,7 +101,7 @@ def solve_game(
     --------
     Two labels, a mistake on the second costs more:
 
-    >>> solution = solve_game([[0.0, 0.0]], [], [], [[0, 3], [1, 0]])
+    >>> solution = solve_game([[0.0, 0.0]], [], [], [[0, 1], [3, 0]])
     >>> print(round(solution.value, 6), solution.predictor.round(3))
     0.75 [[0.25 0.75]]
     """
@@ -302,7 +303,8 @@ def _checked_game(
     scores = Scores.from_user(batch, np.concatenate(nodes), np.concatenate(tables))
     _check_some_labelling_is_allowed(scores)
     scores = without_impossible(scores)
-    return Game(scores, costs, np.ascontiguousarray(batch.from_user(np.concatenate(weights))))
+    weight = np.ascontiguousarray(batch.from_user(np.concatenate(weights)))
+    return Game(scores, predicted_first(costs), weight)
 
 
 def _check_some_labelling_is_allowed(scores: Scores) -> None:

@@ -104,6 +104,12 @@ class Batch:
             np.zeros(n_samples, np.bool_),
         )
 
+    @property
+    def largest(self) -> tuple[int, int]:
+        """(nodes, slots) of the largest sample."""
+        nodes = np.diff(self.node_offsets)
+        return int(nodes.max()), int((nodes + np.diff(self.chord_offsets)).max())
+
     @cached_property
     def structure(self) -> Structure:
         """What the kernels take."""
@@ -192,8 +198,8 @@ class Batch:
         """(M, 2) the user's flat indices of the ends of every edge, as listed."""
         slots = self.slot_of_edge
         child, parent = self.node_of[self.child[slots]], self.node_of[self.parent[slots]]
-        turned = self.flipped[slots]
-        ends = np.where(turned, parent, child), np.where(turned, child, parent)
+        flipped = self.flipped[slots]
+        ends = np.where(flipped, parent, child), np.where(flipped, child, parent)
         return np.stack(ends, axis=1)
 
     @cached_property
@@ -216,8 +222,8 @@ class Batch:
     def edges_to_user(self, values: np.ndarray) -> np.ndarray:
         """(slots, k, k) values [child, parent] as (M, k, k) [first, second], in user order."""
         out = values[self.slot_of_edge]
-        turned = self.flipped[self.slot_of_edge]
-        out[turned] = out[turned].transpose(0, 2, 1)
+        flipped = self.flipped[self.slot_of_edge]
+        out[flipped] = out[flipped].transpose(0, 2, 1)
         return out
 
     def edges_from_user(self, values: np.ndarray) -> np.ndarray:
@@ -276,13 +282,13 @@ class _Rooted:
         own, chords = sequence[first], sequence[~first]
         slots = np.full((2, n_nodes), -1, np.intp)
         slots[:, child[own]] = parent[own], own
-        turned = np.zeros(n_nodes, np.bool_)
-        turned[child[own]] = ends[own, 0] > ends[own, 1]
+        flipped = np.zeros(n_nodes, np.bool_)
+        flipped[child[own]] = ends[own, 0] > ends[own, 1]
         return cls(
             order,
             np.concatenate([np.arange(n_nodes, dtype=np.intp), child[chords]]),
             np.concatenate([slots[0], parent[chords]]),
             np.concatenate([slots[1], chords]),
-            np.concatenate([turned, ends[chords, 0] > ends[chords, 1]]),
+            np.concatenate([flipped, ends[chords, 0] > ends[chords, 1]]),
             len(edges),
         )

@@ -198,10 +198,9 @@ def best_length(c, most, gain, curvature, move, components, predictor):
 
 
 @helper
-def step_weights(
-    c, most, rate, sample, move, components, predictor, features, tables, weights, changes
-):
+def step_weights(c, most, rate, sample, move, components, predictor, design, weights, changes):
     """Move the weights by the best step of component c; return the mass that has to move."""
+    features, tables = design.features, design.tables
     gain, norm, used_node, used_edge = lay_out(
         c, sample, move, components, features, tables, weights, changes
     )
@@ -226,17 +225,7 @@ def take_steps(sample, move, components, rate, predictor, adversary, design, wei
         if most <= 0.0:
             continue
         step = step_weights(
-            c,
-            most,
-            rate,
-            sample,
-            move,
-            components,
-            predictor,
-            design.features,
-            design.tables,
-            weights,
-            changes,
+            c, most, rate, sample, move, components, predictor, design, weights, changes
         )
         if step > 0.0:
             move_mass(c, step, sample, move, components, adversary)

@@ -110,16 +110,23 @@ def game_lower(first, last, game, r, q, lower):
                         if q[i, b, a] != 0.0:
                             total += q[i, b, a] * table[b, a]
             if weight[i] != 0.0:
-                least = np.inf
-                for a in range(k):
-                    if unary[i, a] == -np.inf:
-                        continue
-                    value = 0.0
-                    for b in range(k):
-                        value += cost[a, b] * r[i, b]
-                    least = value if value < least else least
-                total += weight[i] * least
+                total += weight[i] * least_cost(i, cost, unary, r)
         lower[s] = total
+
+
+@helper
+def least_cost(i, cost, unary, r):
+    """min_a (cost r_i)_a, over the labels a that node i may have."""
+    k = unary.shape[1]
+    least = np.inf
+    for a in range(k):
+        if unary[i, a] == -np.inf:
+            continue
+        value = 0.0
+        for b in range(k):
+            value += cost[a, b] * r[i, b]
+        least = value if value < least else least
+    return least
 
 
 @kernel

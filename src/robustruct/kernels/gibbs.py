@@ -9,7 +9,7 @@ import numpy as np
 
 from robustruct.kernels._jit import helper, quick_helper, quick_part
 from robustruct.kernels.gibbs_cliques import clique_marginals
-from robustruct.kernels.smooth_structs import Exponentials, Local, Messages
+from robustruct.kernels.structs import OwnTree, PaddedExponentials, PaddedMessages
 
 LEAST32, LEAST64 = np.float32(1e-24), 1e-200  # sums below may have lost terms that matter
 NEAR = 1e-3  # to 1: sums of marginals
@@ -116,7 +116,7 @@ def add_up_edges(n, m, local, inside, share, sums):
     k, width = sums.shape[1], sums.shape[2]
     plain = m == 1
     for i in range(n):
-        plain = plain and local.turned[i] == 0
+        plain = plain and local.transposed[i] == 0
     if plain:  # all edges of a row of sums at once, in registers
         for x in range(k):
             times_rows(inside[:n, x], share, n, sums[0, x])
@@ -129,7 +129,7 @@ def add_up_edges(n, m, local, inside, share, sums):
         if local.up[i] < 0:
             continue
         first, second = inside[i], share[i]
-        if local.turned[i] == 1:
+        if local.transposed[i] == 1:
             first, second = share[i], inside[i]
         for x in range(k):
             v, to = first[x], sums[local.table[i], x]
@@ -166,7 +166,7 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
             continue
         t = local.table[i]
         out = message[i]
-        if local.turned[i] == 0:
+        if local.transposed[i] == 0:
             times_rows(a, exps.tables[t], k, out)
         else:
             times_rows(a, exps.transposed[t], k, out)
@@ -192,7 +192,7 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
         scale = part[0]
         for y in range(width):
             part[y] = scale * above[y] / got[y] if got[y] > zero else zero
-        if local.turned[i] == 0:
+        if local.transposed[i] == 0:
             times_rows(part, exps.transposed[t], k, out)
         else:
             times_rows(part, exps.tables[t], k, out)
@@ -221,13 +221,13 @@ def log_space_marginals(n, m, local, scores, tables, r, sums):
             inside[i, y] = scores[i, y]
     log_z = 0.0
     for i in range(n):
-        up, t, turned = local.up[i], local.table[i], local.turned[i]
+        up, t, transposed = local.up[i], local.table[i], local.transposed[i]
         if up < 0:
             log_z += _log_sum(inside[i])
             continue
         for a in range(k):
             for b in range(k):
-                term[b] = inside[i, b] + (tables[t, a, b] if turned == 1 else tables[t, b, a])
+                term[b] = inside[i, b] + (tables[t, a, b] if transposed == 1 else tables[t, b, a])
             message[i, a] = _log_sum(term)
             inside[up, a] += message[i, a]
     for t in range(m):
@@ -235,7 +235,7 @@ def log_space_marginals(n, m, local, scores, tables, r, sums):
             for y in range(width):
                 sums[t, x, y] = 0.0
     for i in range(n - 1, -1, -1):
-        up, t, turned = local.up[i], local.table[i], local.turned[i]
+        up, t, transposed = local.up[i], local.table[i], local.transposed[i]
         for b in range(width):
             r[i, b] = 0.0
         if up < 0:
@@ -247,7 +247,7 @@ def log_space_marginals(n, m, local, scores, tables, r, sums):
             if r[up, a] <= 0.0:
                 continue
             for b in range(k):
-                x, y = (a, b) if turned == 1 else (b, a)
+                x, y = (a, b) if transposed == 1 else (b, a)
                 mass = r[up, a] * np.exp(inside[i, b] + tables[t, x, y] - message[i, a])
                 r[i, b] += mass
                 sums[t, x, y] += mass
@@ -298,13 +298,13 @@ def gibbs_scratch(like, n, m, k):
     """Scratch for samples of up to n nodes and m tables, in the type of ``like`` (rows, width)."""
     width = like.shape[1]
     size = max(n, m)
-    local = Local(np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp))
-    exps = Exponentials(
+    local = OwnTree(np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp))
+    exps = PaddedExponentials(
         np.zeros((n, width), like.dtype),
         np.zeros((m, k, width), like.dtype),
         np.zeros((m, k, width), like.dtype),
     )
-    messages = Messages(
+    messages = PaddedMessages(
         np.zeros((n, width), like.dtype),
         np.zeros((size, width), like.dtype),
         np.zeros((n, width), like.dtype),
@@ -320,4 +320,4 @@ def enter(s, samples, local):
         up = samples.parent[lo + i]
         local.up[i] = up - lo if up >= 0 else -1
         local.table[i] = samples.table[lo + i]
-        local.turned[i] = samples.turned[lo + i]
+        local.transposed[i] = samples.transposed[lo + i]

@@ -24,7 +24,7 @@ def _local_trees(s, samples, trees):
     for at in range(size):
         slot = lo + at if at < n else n_nodes + first + at - n
         parent[at] = samples.parent[slot] - lo if samples.parent[slot] >= 0 else -1
-        table_of[at] = samples.table[slot] + m * samples.turned[slot]
+        table_of[at] = samples.table[slot] + m * samples.transposed[slot]
     offsets = np.empty(n + 1, np.intp)
     chord_start = np.empty(n + 1, np.intp)
     for i in range(n + 1):

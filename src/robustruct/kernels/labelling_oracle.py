@@ -23,23 +23,23 @@ from robustruct.kernels.structs import (
 
 
 @helper
-def own_structure(s, structure, table_of, room):
-    """Sample s on its own, put into ``room``."""
+def own_structure(s, structure, table_of, out):
+    """Sample s on its own, put into ``out``."""
     lo, hi = structure.offsets[s], structure.offsets[s + 1]
     n = hi - lo
     for i in range(n):
         above = structure.parent[lo + i]
-        room.child[i] = i
-        room.parent[i] = above - lo if above >= 0 else -1
-        room.table_of[i] = table_of[lo + i]
+        out.child[i] = i
+        out.parent[i] = above - lo if above >= 0 else -1
+        out.table_of[i] = table_of[lo + i]
     m = n
     n_nodes = structure.offsets[-1]
     for chord in range(structure.chord_offsets[s], structure.chord_offsets[s + 1]):
-        room.child[m] = structure.child[n_nodes + chord] - lo
-        room.parent[m] = structure.parent[n_nodes + chord] - lo
-        room.table_of[m] = table_of[n_nodes + chord]
+        out.child[m] = structure.child[n_nodes + chord] - lo
+        out.parent[m] = structure.parent[n_nodes + chord] - lo
+        out.table_of[m] = table_of[n_nodes + chord]
         m += 1
-    return Sample(n, m, room.child, room.parent, room.table_of)
+    return Sample(n, m, out.child, out.parent, out.table_of)
 
 
 @part
@@ -74,14 +74,14 @@ def own_marginals(lo, hi, adversary):
 
 
 @part
-def own_scores(number, rooms):
+def own_scores(number, buffers):
     """The scores of one of several samples."""
     return SampleScores(
-        rooms.unary[number],
-        rooms.augmented[number],
-        rooms.tables[number],
-        rooms.place[number],
-        rooms.distinct[number],
+        buffers.unary[number],
+        buffers.augmented[number],
+        buffers.tables[number],
+        buffers.place[number],
+        buffers.distinct[number],
     )
 
 

@@ -15,6 +15,7 @@ the Gibbs distribution of the scores.
 import numpy as np
 
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
+from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import quick_helper, quick_kernel, quick_part
 from robustruct.kernels.gibbs import (
     LEAST32,
@@ -25,7 +26,7 @@ from robustruct.kernels.gibbs import (
     times_rows,
 )
 from robustruct.kernels.linear import row_product
-from robustruct.kernels.smooth_structs import FREE, NOBODY, TRUTH
+from robustruct.kernels.structs import FREE, NOBODY, TRUTH
 
 F = np.float32
 TAKEN, VISITED, OPEN = 0, 1, 2  # counters
@@ -58,7 +59,7 @@ def project(v, k):
 
 
 @quick_part
-def predictors_tilt(i, r, samples, costs, mask, settings, expected, p, out):
+def predictor_costs(i, r, samples, costs, mask, settings, expected, p, out):
     """out = w_i L'p_i for node i; return what p gives away, w_i (p'L r − min L r).
 
     mask (width,): labels that cannot occur are not predicted.
@@ -90,23 +91,21 @@ def node_scores(s, samples, features, weights, rules, costs, settings, r, work, 
 
     r (n, width) are the marginals it answers. work: (k,) float64 and three rows of float32.
     """
-    k = weights.nodes.shape[1]
-    base, row, expected, p, tilt = work
-    inverse = 1.0 / settings.temperature
+    k = weights.node.shape[1]
+    base, row, expected, p, added = work
+    inverse, nodes = 1.0 / settings.temperature, features.nodes
     lo = samples.offsets[s]
-    given = 0.0
+    regret = 0.0
     for i in range(samples.offsets[s + 1] - lo):
-        mask = rules.nodes[rules.kind[lo + i]]
-        row_product(
-            features.x_indptr[lo + i], features.x_indptr[lo + i + 1], features.x_indices,
-            features.x_data, weights.nodes, base, row,
-        )  # fmt: skip
+        mask = rules.unary_mask[rules.node_kind[lo + i]]
+        begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
+        row_product(begin, end, nodes.indices, nodes.data, weights.node, base, row)
         if settings.player != NOBODY:
-            given += predictors_tilt(
-                lo + i, r[i], samples, costs, mask, settings, expected, p, tilt
+            regret += predictor_costs(
+                lo + i, r[i], samples, costs, mask, settings, expected, p, added
             )
             for y in range(k):
-                row[y] += tilt[y]
+                row[y] += added[y]
         top = -np.inf
         for y in range(k):
             top = row[y] if row[y] > top and mask[y] == F(0) else top
@@ -114,30 +113,30 @@ def node_scores(s, samples, features, weights, rules, costs, settings, r, work, 
             out[i, y] = F((row[y] - top) * inverse) + mask[y]
         for y in range(k, out.shape[1]):
             out[i, y] = mask[y]
-    return given
+    return regret
 
 
 @quick_part
 def table_scores(s, samples, features, weights, rules, temperature, row, out):
     """out (m, k, width): the scores of the own tables divided by T, but for constants."""
-    k = weights.nodes.shape[1]
+    k = weights.node.shape[1]
     inverse = 1.0 / temperature
     start = samples.table_start[s]
     for t in range(samples.table_start[s + 1] - start):
-        at = features.row[start + t]
+        at = samples.row[start + t]
         for code in range(k * k):
             row[code] = 0.0
-        for j in range(features.f_indptr[at], features.f_indptr[at + 1]):
-            value, edge = features.f_data[j], weights.edges[features.f_indices[j]]
+        for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
+            value, edge = features.edges.data[j], weights.edge[features.edges.indices[j]]
             for code in range(k * k):
                 row[code] += value * edge[code]
         top = -np.inf
         for x in range(k):
             for y in range(k):
-                allowed = rules.pairs[x, y] == F(0)
+                allowed = rules.pair_mask[x, y] == F(0)
                 top = row[x * k + y] if allowed and row[x * k + y] > top else top
         for x in range(k):
-            mask, to = rules.pairs[x], out[t, x]
+            mask, to = rules.pair_mask[x], out[t, x]
             for y in range(k):
                 to[y] = F((row[x * k + y] - top) * inverse) + mask[y]
             for y in range(k, len(to)):
@@ -153,8 +152,8 @@ def moved_features(lo, n, n_columns, features, local, delta, columns):
             columns[c, y] = F(0)
     for i in range(n):
         change = delta[i]
-        for j in range(features.x_indptr[lo + i], features.x_indptr[lo + i + 1]):
-            value, to = F(features.x_data[j]), columns[local[j]]
+        for j in range(features.nodes.indptr[lo + i], features.nodes.indptr[lo + i + 1]):
+            value, to = F(features.nodes.data[j]), columns[local[j]]
             for y in range(len(change)):
                 to[y] += value * change[y]
     for c in range(n_columns):
@@ -211,57 +210,87 @@ def products(s, samples, features, grams, costs, settings, rate, state, goal, ne
 
 
 @quick_part
-def step(
-    s, samples, trees, adversary, linear, game, goal, points, scratch, work, change, change_tables
-):
+def aim(goal, parameters, d, trial):
+    """d = goal − parameters, and trial = goal: all of the way."""
+    for i in range(len(parameters[0])):
+        for y in range(parameters[0].shape[1]):
+            trial[0][i, y] = goal[0][i, y]
+            d[0][i, y] = goal[0][i, y] - parameters[0][i, y]
+    for t in range(len(parameters[1])):
+        for x in range(parameters[1].shape[1]):
+            for y in range(parameters[1].shape[2]):
+                trial[1][t, x, y] = goal[1][t, x, y]
+                d[1][t, x, y] = goal[1][t, x, y] - parameters[1][t, x, y]
+
+
+@quick_part
+def go(gamma, parameters, d, trial):
+    """trial = parameters + γ d."""
+    for i in range(len(parameters[0])):
+        for y in range(parameters[0].shape[1]):
+            trial[0][i, y] = parameters[0][i, y] + gamma * d[0][i, y]
+    for t in range(len(parameters[1])):
+        for x in range(parameters[1].shape[1]):
+            for y in range(parameters[1].shape[2]):
+                trial[1][t, x, y] = parameters[1][t, x, y] + gamma * d[1][t, x, y]
+
+
+@quick_part
+def less_score(value, scores, state):
+    """value − <scores, marginals>, for marginals ``state``: (r, sums) of a sample."""
+    for i in range(len(state[0])):
+        value -= np.float64(dot(scores[0][i], state[0][i]))
+    for t in range(len(state[1])):
+        for x in range(state[1].shape[1]):
+            value -= np.float64(dot(scores[1][t, x], state[1][t, x]))
+    return value
+
+
+@quick_part
+def arrive(rate, trial, new, parameters, state, change):
+    """The sample takes the parameters ``trial`` with marginals ``new``; change: how θ follows."""
+    for i in range(len(state[0])):
+        for y in range(state[0].shape[1]):
+            change[0][i, y] = F(rate) * (state[0][i, y] - new[0][i, y])
+            parameters[0][i, y] = trial[0][i, y]
+            state[0][i, y] = new[0][i, y]
+    for t in range(len(state[1])):
+        for x in range(state[1].shape[1]):
+            for y in range(state[1].shape[2]):
+                change[1][t, x, y] = F(rate) * (state[1][t, x, y] - new[1][t, x, y])
+                parameters[1][t, x, y] = trial[1][t, x, y]
+                state[1][t, x, y] = new[1][t, x, y]
+
+
+@quick_part
+def step(s, samples, trees, adversary, linear, game, goal, points, scratch, work, change):
     """Move the adversary of sample s towards the scores ``goal``; (its gap, whether it moved).
 
-    change, change_tables: how θ is to follow.
+    Pairs are of nodes and own tables. points: (X − psi, a trial, its marginals), scratch. change:
+    how θ is to follow, out.
     """
     features, grams = linear
     costs, settings, rates = game
     d, trial, new = points
     lo, hi = samples.offsets[s], samples.offsets[s + 1]
     first, last = samples.table_start[s], samples.table_start[s + 1]
-    n, m = hi - lo, last - first
-    psi, tables = adversary.psi[lo:hi], adversary.tables[first:last]
+    parameters = adversary.psi[lo:hi], adversary.tables[first:last]
     old = adversary.r[lo:hi], adversary.sums[first:last]
-    k, width = tables.shape[1], psi.shape[1]
     rate, inverse = rates[s], F(1.0 / settings.temperature)
-    for i in range(n):
-        for y in range(width):
-            trial[0][i, y] = goal[0][i, y]
-            d[0][i, y] = goal[0][i, y] - psi[i, y]
-    for t in range(m):
-        for x in range(k):
-            for y in range(width):
-                trial[1][t, x, y] = goal[1][t, x, y]
-                d[1][t, x, y] = goal[1][t, x, y] - tables[t, x, y]
+    aim(goal, parameters, d, trial)
     gap, log_z = 0.0, 0.0
     gamma, low, high = F(1), F(0), F(1)
     for attempt in range(TRIES + 1):
         if attempt > 0:
-            for i in range(n):
-                for y in range(width):
-                    trial[0][i, y] = psi[i, y] + gamma * d[0][i, y]
-            for t in range(m):
-                for x in range(k):
-                    for y in range(width):
-                        trial[1][t, x, y] = tables[t, x, y] + gamma * d[1][t, x, y]
+            go(gamma, parameters, d, trial)
         log_z = marginals(LEAST32, s, samples, trees, trial[0], trial[1], scratch, new[0], new[1])
         slope, bend = products(
             s, samples, features, grams, costs, settings, rate, old, d, new, work
         )
         if attempt == 0:
             # T KL(q | Gibbs distribution of the scores)
-            gap = log_z - adversary.entropy[s]
-            for i in range(n):
-                gap -= np.float64(dot(goal[0][i], old[0][i]))
-            for t in range(m):
-                for x in range(k):
-                    gap -= np.float64(dot(goal[1][t, x], old[1][t, x]))
-            gap *= settings.temperature
-            if not slope > F(1e-12) * F(n):
+            gap = settings.temperature * less_score(log_z - adversary.entropy[s], goal, old)
+            if not slope > F(1e-12) * F(hi - lo):
                 return gap, False
             guess = slope / (slope + bend * inverse)
             if guess > FULL:
@@ -287,40 +316,27 @@ def step(
             gamma = max(gamma * F(0.3), min(gamma * F(0.9), guess))
         else:
             gamma = F(0.5) * (low + high)
-    entropy = log_z
-    for i in range(n):
-        entropy -= np.float64(dot(trial[0][i], new[0][i]))
-        for y in range(width):
-            change[i, y] = F(rate) * (old[0][i, y] - new[0][i, y])
-            psi[i, y] = trial[0][i, y]
-            old[0][i, y] = new[0][i, y]
-    for t in range(m):
-        for x in range(k):
-            entropy -= np.float64(dot(trial[1][t, x], new[1][t, x]))
-            for y in range(width):
-                change_tables[t, x, y] = F(rate) * (old[1][t, x, y] - new[1][t, x, y])
-                tables[t, x, y] = trial[1][t, x, y]
-                old[1][t, x, y] = new[1][t, x, y]
-    adversary.entropy[s] = entropy
+    arrive(rate, trial, new, parameters, old, change)
+    adversary.entropy[s] = less_score(log_z, trial, old)
     return gap, True
 
 
 @quick_part
 def apply_change(s, place, samples, features, weights, changes):
     """θ follows the change of sample s."""
-    k = weights.nodes.shape[1]
+    k = weights.node.shape[1]
     lo = samples.offsets[s]
     for i in range(samples.offsets[s + 1] - lo):
         change = changes.nodes[place, i]
-        for j in range(features.x_indptr[lo + i], features.x_indptr[lo + i + 1]):
-            value, row = features.x_data[j], weights.nodes[features.x_indices[j]]
+        for j in range(features.nodes.indptr[lo + i], features.nodes.indptr[lo + i + 1]):
+            value, row = features.nodes.data[j], weights.node[features.nodes.indices[j]]
             for y in range(k):
                 row[y] += value * change[y]
     start = samples.table_start[s]
     for t in range(samples.table_start[s + 1] - start):
-        at = features.row[start + t]
-        for j in range(features.f_indptr[at], features.f_indptr[at + 1]):
-            value, row = features.f_data[j], weights.edges[features.f_indices[j]]
+        at = samples.row[start + t]
+        for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
+            value, row = features.edges.data[j], weights.edge[features.edges.indices[j]]
             for x in range(k):
                 change = changes.tables[place, t, x]
                 for y in range(k):
@@ -329,21 +345,24 @@ def apply_change(s, place, samples, features, weights, changes):
 
 @quick_kernel
 def natural_visits(
-    leads, counters, order, samples, trees, features, weights, rules, game, adversary, grams, turn
+    leads, counters, order, samples, trees, features, weights, rules, game, adversary, grams, found
 ):
-    """Visit the samples of ``order``: those of a turn under the same θ, then θ moves, and so on.
+    """Visit the samples of ``order``: some under the same θ, then θ moves, and so on.
 
     Several threads may call this together, one of which ``leads``: it alone moves θ, by the changes
     of the samples in their order, so what comes out does not depend on who visited whom.
 
     counters (3,) int64, shared: samples taken, visited, and open for visits; at first 0, 0 and the
-    length of the first turn. game: (costs, settings, rate (S,)). turn: (changes, seen).
+    number of the first samples. game: (costs, settings, rate (S,)). found: (changes, stats), out.
     """
+    order, samples, features = borrowed((order, samples, features))
+    weights, rules, game = borrowed((weights, rules, game))
+    adversary, grams, found = borrowed((adversary, grams, found))
     costs, settings, _ = game
-    changes, seen = turn
+    changes, stats = found
     at_once = len(changes.moved)
     done = 0
-    k, width = weights.nodes.shape[1], adversary.r.shape[1]
+    k, width = weights.node.shape[1], adversary.r.shape[1]
     n, m = changes.nodes.shape[1], changes.tables.shape[1]
     scratch = gibbs_scratch(adversary.r, n, m, k)
     rows = (np.zeros(k), np.empty(k), np.zeros(width, F), np.zeros(width, F), np.zeros(width, F))
@@ -383,15 +402,16 @@ def natural_visits(
         place = at % at_once
         lo, hi = samples.offsets[s], samples.offsets[s + 1]
         enter(s, samples, scratch[0])
-        seen.given[s] = node_scores(
-            s, samples, features, weights, rules, costs, settings, adversary.r[lo:hi], rows,
-            goal[0],
-        )  # fmt: skip
+        r = adversary.r[lo:hi]
+        stats.predictor_regret[s] = node_scores(
+            s, samples, features, weights, rules, costs, settings, r, rows, goal[0]
+        )
         table_scores(s, samples, features, weights, rules, settings.temperature, flat, goal[1])
-        seen.gap[s], changes.moved[place] = step(
-            s, samples, trees, adversary, (features, grams), game, goal, (d, trial, new), scratch,
-            work, changes.nodes[place], changes.tables[place],
-        )  # fmt: skip
+        linear, points = (features, grams), (d, trial, new)
+        change = changes.nodes[place], changes.tables[place]
+        stats.gap[s], changes.moved[place] = step(
+            s, samples, trees, adversary, linear, game, goal, points, scratch, work, change
+        )
         add_one(counters, VISITED)
 
 
@@ -401,7 +421,7 @@ def move_predictors(lo, hi, costs, rules, inv_mu, r):
     k = len(costs.of_labels)
     expected = np.zeros(r.shape[1], F)
     for i in range(lo, hi):
-        mask = rules.nodes[rules.kind[i]]
+        mask = rules.unary_mask[rules.node_kind[i]]
         times_rows(r[i], costs.of_labels, k, expected)
         for y in range(k):
             costs.p0[i, y] += mask[y] - F(inv_mu) * expected[y]

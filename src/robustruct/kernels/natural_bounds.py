@@ -5,14 +5,39 @@ Marginals are recomputed from the natural parameters, whatever rounding the visi
 
 import numpy as np
 
-from robustruct.kernels._jit import quick_kernel
+from robustruct.kernels._jit import quick_helper, quick_kernel
 from robustruct.kernels.gibbs import LEAST64, enter, gibbs_scratch, marginals
 from robustruct.kernels.linear import row_product
-from robustruct.kernels.smooth_structs import FREE, NOBODY
+from robustruct.kernels.structs import FREE, NOBODY
+
+
+@quick_helper
+def _n_slots(s, samples):
+    """How many slots sample s has."""
+    n_chords = samples.chord_offsets[s + 1] - samples.chord_offsets[s]
+    return samples.offsets[s + 1] - samples.offsets[s] + n_chords
+
+
+@quick_helper
+def _true_pair(s, at, samples):
+    """(Own table, label of the first node, of the second) of the truth in a slot of sample s.
+
+    The table is -1 where the slot holds no edge.
+    """
+    lo, hi = samples.offsets[s], samples.offsets[s + 1]
+    slot = lo + at
+    if slot >= hi:
+        slot = samples.offsets[-1] + samples.chord_offsets[s] + at - (hi - lo)
+    if samples.parent[slot] < 0:
+        return np.intp(-1), np.intp(0), np.intp(0)
+    x, y = samples.labels[samples.child[slot]], samples.labels[samples.parent[slot]]
+    if samples.transposed[slot] == 1:
+        x, y = y, x
+    return samples.table[slot], x, y
 
 
 @quick_kernel
-def natural_marginals(first, last, samples, trees, rows, share, adversary, longest, r, row_sums):
+def natural_marginals(first, last, samples, trees, share, adversary, longest, r, row_sums):
     """Marginals of the adversaries of samples first .. last-1, recomputed.
 
     r (N, k) float64, out. row_sums (rows of edge features, k, k): share_s times (truth − edge
@@ -24,7 +49,6 @@ def natural_marginals(first, last, samples, trees, rows, share, adversary, longe
     scores, node_marginals = np.zeros((n, width)), np.zeros((n, width))
     tables, sums = np.zeros((m, k, width)), np.zeros((m, k, width))
     scratch = gibbs_scratch(scores, n, m, k)
-    n_nodes = samples.offsets[-1]
     for s in range(first, last):
         lo, hi = samples.offsets[s], samples.offsets[s + 1]
         start, end = samples.table_start[s], samples.table_start[s + 1]
@@ -49,20 +73,14 @@ def natural_marginals(first, last, samples, trees, rows, share, adversary, longe
             for x in range(k):
                 for y in range(k):
                     entropy -= sums[t, x, y] * tables[t, x, y]
-                    row_sums[rows[start + t], x, y] -= share[s] * sums[t, x, y]
+                    row_sums[samples.row[start + t], x, y] -= share[s] * sums[t, x, y]
                 for y in range(width):
                     adversary.sums[start + t, x, y] = sums[t, x, y]
         adversary.entropy[s] = max(entropy, 0.0)
-        for at in range(hi - lo + samples.chord_offsets[s + 1] - samples.chord_offsets[s]):
-            slot = lo + at
-            if slot >= hi:
-                slot = n_nodes + samples.chord_offsets[s] + at - (hi - lo)
-            if samples.parent[slot] < 0:
-                continue
-            x, y = samples.labels[samples.child[slot]], samples.labels[samples.parent[slot]]
-            if samples.turned[slot] == 1:
-                x, y = y, x
-            row_sums[rows[start + samples.table[slot]], x, y] += share[s]
+        for at in range(_n_slots(s, samples)):
+            t, x, y = _true_pair(s, at, samples)
+            if t >= 0:
+                row_sums[samples.row[start + t], x, y] += share[s]
 
 
 @quick_kernel
@@ -70,24 +88,22 @@ def natural_regrets(
     first, last, samples, trees, features, weights, rules, costs, settings, longest, regrets
 ):
     """regrets[s] = T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth) of samples first .. last-1, p = p0."""
-    k, width = weights.nodes.shape[1], rules.nodes.shape[1]
+    k, width = weights.node.shape[1], rules.unary_mask.shape[1]
     n, m = longest
     scores, r = np.zeros((n, width)), np.zeros((n, width))
     tables, sums = np.zeros((m, k, width)), np.zeros((m, k, width))
     scratch = gibbs_scratch(scores, n, m, k)
     base, row, flat = np.zeros(k), np.empty(k), np.empty(k * k)
-    inverse = 1.0 / settings.temperature
-    n_nodes = samples.offsets[-1]
+    inverse, nodes = 1.0 / settings.temperature, features.nodes
     for s in range(first, last):
         lo, hi = samples.offsets[s], samples.offsets[s + 1]
-        start, end = samples.table_start[s], samples.table_start[s + 1]
+        first_table, n_tables = samples.table_start[s], samples.table_start[s + 1]
+        n_tables -= first_table
         enter(s, samples, scratch[0])
         truth = 0.0
         for i in range(lo, hi):
-            row_product(
-                features.x_indptr[i], features.x_indptr[i + 1], features.x_indices,
-                features.x_data, weights.nodes, base, row,
-            )  # fmt: skip
+            begin, end = nodes.indptr[i], nodes.indptr[i + 1]
+            row_product(begin, end, nodes.indices, nodes.data, weights.node, base, row)
             truth += row[samples.labels[i]]
             if settings.player == FREE:
                 total = 0.0
@@ -101,33 +117,27 @@ def natural_regrets(
             elif settings.player != NOBODY:
                 for y in range(k):
                     row[y] += costs.weight[i] * costs.of_predictor[samples.labels[i], y]
-            mask = rules.nodes[rules.kind[i]]
+            mask = rules.unary_mask[rules.node_kind[i]]
             for y in range(k):
                 scores[i - lo, y] = row[y] * inverse + mask[y]
             for y in range(k, width):
                 scores[i - lo, y] = mask[y]
-        for t in range(end - start):
-            at = features.row[start + t]
+        for t in range(n_tables):
+            at = samples.row[first_table + t]
             for code in range(k * k):
                 flat[code] = 0.0
-            for j in range(features.f_indptr[at], features.f_indptr[at + 1]):
-                value, edge = features.f_data[j], weights.edges[features.f_indices[j]]
+            for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
+                value, edge = features.edges.data[j], weights.edge[features.edges.indices[j]]
                 for code in range(k * k):
                     flat[code] += value * edge[code]
             for x in range(k):
                 for y in range(k):
-                    tables[t, x, y] = flat[x * k + y] * inverse + rules.pairs[x, y]
+                    tables[t, x, y] = flat[x * k + y] * inverse + rules.pair_mask[x, y]
                 for y in range(k, width):
-                    tables[t, x, y] = rules.pairs[x, y]
-        for at in range(hi - lo + samples.chord_offsets[s + 1] - samples.chord_offsets[s]):
-            slot = lo + at
-            if slot >= hi:
-                slot = n_nodes + samples.chord_offsets[s] + at - (hi - lo)
-            if samples.parent[slot] < 0:
-                continue
-            x, y = samples.labels[samples.child[slot]], samples.labels[samples.parent[slot]]
-            if samples.turned[slot] == 1:
-                x, y = y, x
-            truth += settings.temperature * tables[samples.table[slot], x, y]
+                    tables[t, x, y] = rules.pair_mask[x, y]
+        for at in range(_n_slots(s, samples)):
+            t, x, y = _true_pair(s, at, samples)
+            if t >= 0:
+                truth += settings.temperature * tables[t, x, y]
         log_z = marginals(LEAST64, s, samples, trees, scores, tables, scratch, r, sums)
         regrets[s] = settings.temperature * log_z - truth

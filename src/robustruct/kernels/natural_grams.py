@@ -4,7 +4,6 @@ import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.row_products import square
-from robustruct.kernels.structs import Rows
 
 
 @helper
@@ -22,12 +21,13 @@ def _number_columns(begin, end, indices, scratch, local):
 
 
 @helper
-def _sparse_products(lo, n, indptr, indices, data, last, before, out):
+def _sparse_products(lo, n, rows, last, before, out):
     """out[i * n + j] = <row i, row j>, column by column: few rows have a column in common.
 
     last (columns,), -1 before and after: the latest entry of each column; before (entries,):
     scratch, the entry of the same column before each.
     """
+    indptr, indices, data = rows.indptr, rows.indices, rows.data
     for i in range(n * n):
         out[i] = 0.0
     begin = indptr[lo]
@@ -53,37 +53,34 @@ def _sparse_products(lo, n, indptr, indices, data, last, before, out):
 
 @kernel
 def natural_grams(samples, features, widths, grams):
-    """Fill ``grams``; widths: the numbers of columns of x and of f."""
+    """Fill ``grams``; widths: the numbers of columns of node and of edge features."""
+    nodes, edges = features.nodes, features.edges
     longest = 0
     for s in range(len(samples.offsets) - 1):
         longest = max(longest, samples.offsets[s + 1] - samples.offsets[s])
         longest = max(longest, samples.table_start[s + 1] - samples.table_start[s])
     rows = np.empty(longest, np.intp)
-    x_scratch, f_scratch = np.zeros(widths[0]), np.zeros(widths[1])
+    node_scratch, edge_scratch = np.zeros(widths[0]), np.zeros(widths[1])
     most = 0
     for s in range(len(samples.offsets) - 1):
         begin, end = samples.offsets[s], samples.offsets[s + 1]
-        most = max(most, features.x_indptr[end] - features.x_indptr[begin])
-    nodes = Rows(features.x_indptr, features.x_indices, features.x_data)
-    edges = Rows(features.f_indptr, features.f_indices, features.f_data)
+        most = max(most, nodes.indptr[end] - nodes.indptr[begin])
     last, before = np.full(widths[0], -1, np.intp), np.empty(most, np.intp)
     for s in range(len(samples.offsets) - 1):
         lo, n = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s]
         if grams.node_start[s] == grams.node_start[s + 1]:
-            begin, end = features.x_indptr[lo], features.x_indptr[lo + n]
+            begin, end = nodes.indptr[lo], nodes.indptr[lo + n]
             grams.n_columns[s] = _number_columns(
-                begin, end, features.x_indices, x_scratch, grams.local
+                begin, end, nodes.indices, node_scratch, grams.local
             )
-        elif features.x_indptr[lo + n] - features.x_indptr[lo] < widths[0]:
-            _sparse_products(
-                lo, n, features.x_indptr, features.x_indices, features.x_data, last, before,
-                grams.nodes[grams.node_start[s] :],
-            )  # fmt: skip
+        elif nodes.indptr[lo + n] - nodes.indptr[lo] < widths[0]:
+            out = grams.nodes[grams.node_start[s] :]
+            _sparse_products(lo, n, nodes, last, before, out)
         else:
             for i in range(n):
                 rows[i] = lo + i
-            square(rows[:n], nodes, x_scratch, grams.nodes[grams.node_start[s] :])
+            square(rows[:n], nodes, node_scratch, grams.nodes[grams.node_start[s] :])
         lo, m = samples.table_start[s], samples.table_start[s + 1] - samples.table_start[s]
         for t in range(m):
-            rows[t] = features.row[lo + t]
-        square(rows[:m], edges, f_scratch, grams.tables[grams.table_start[s] :])
+            rows[t] = samples.row[lo + t]
+        square(rows[:m], edges, edge_scratch, grams.tables[grams.table_start[s] :])

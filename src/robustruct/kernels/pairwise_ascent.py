@@ -12,6 +12,7 @@ The predictor is kept close to a centre p0 (method of multipliers, kernels/predi
 """
 
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
+from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import kernel, part
 from robustruct.kernels.component_steps import take_steps, update_scores
 from robustruct.kernels.labelling_oracle import (
@@ -38,12 +39,12 @@ def visit_samples(
     predictor,
     adversary,
     visits,
-    turn,
-    rooms,
+    pending,
+    buffers,
     scratch,
     changes,
 ):
-    """Visit the samples of ``order``: moves are found for some, which then step in turn, and so on.
+    """Visit the samples of ``order``: moves are found for some, these step in order, and so on.
 
     Several threads may call this together, of which number 0 leads: it alone steps. Each takes the
     next sample that nobody has taken; what comes out does not depend on who did what, and the
@@ -51,11 +52,14 @@ def visit_samples(
     move was found: it may no longer be the best one, but its step has the best length under θ as
     it is.
 
-    turn: shared, with room for the samples that are worked on together. rooms: for their scores,
-    or for those of every thread if a visit is one step. scratch: of this thread. changes: scratch
-    of the leader.
+    pending: shared, for the samples that are worked on together. buffers: for their scores, or for
+    those of every thread if a visit is one step. scratch: of this thread. changes: scratch of the
+    leader.
     """
-    counters, at_once = turn.counters, len(turn.moves)
+    order, structure, design, weights = borrowed((order, structure, design, weights))
+    predictor, adversary, visits = borrowed((predictor, adversary, visits))
+    pending, buffers, scratch, changes = borrowed((pending, buffers, scratch, changes))
+    counters, at_once = pending.counters, len(pending.moves)
     stepped, answered = 0, 0
     while True:
         number = 0
@@ -77,8 +81,8 @@ def visit_samples(
                 answered = ready
                 continue
         place = at % at_once
-        if number == 0 or turn.moves[place]:
-            turn.moves[place] = _visit(
+        if number == 0 or pending.moves[place]:
+            pending.moves[place] = _visit(
                 order[at],
                 number,
                 structure,
@@ -87,8 +91,12 @@ def visit_samples(
                 predictor,
                 adversary,
                 visits,
-                Move(turn.move.best[place], turn.move.worst[place], turn.move.cost_margin[place]),
-                own_scores(place if visits.inner > 1 else thread, rooms),
+                Move(
+                    pending.move.best[place],
+                    pending.move.worst[place],
+                    pending.move.cost_margin[place],
+                ),
+                own_scores(place if visits.inner > 1 else thread, buffers),
                 scratch,
                 changes,
             )

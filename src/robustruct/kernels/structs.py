@@ -235,6 +235,94 @@ class ScaledTables(NamedTuple):
     """(n,) their largest entries."""
 
 
+class SampleEdges(NamedTuple):
+    """The nodes and edges of a sample."""
+
+    lo: int
+    hi: int
+    """Its nodes are lo .. hi-1."""
+    slots: np.ndarray
+    """Where its edges are."""
+
+
+class RelaxedPoint(NamedTuple):
+    """What both players play in a relaxed game, and the prices of agreement on edges."""
+
+    p: np.ndarray
+    """(N, k) the predictor."""
+    r: np.ndarray
+    """(N, k) the adversary's node marginals."""
+    q: np.ndarray
+    """(slots, k, k) its edge marginals [child, parent]."""
+    u: np.ndarray
+    """(slots, 2, k) multipliers of the child's and of the parent's margin of each edge."""
+
+    @classmethod
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedPoint:
+        """To be written before it is read."""
+        k = n_labels
+        p, r = np.empty((2, n_nodes, k))
+        return cls(p, r, np.empty((n_slots, k, k)), np.empty((n_slots, 2, k)))
+
+
+class RelaxedScratch(NamedTuple):
+    """Scratch of the relaxed game."""
+
+    total: RelaxedPoint
+    """The points since the last restart, added up."""
+    trial: RelaxedPoint
+    """A point whose bounds are computed."""
+    best: RelaxedPoint
+    """p and u of the least upper bound, r of the largest lower one."""
+    start: RelaxedPoint
+    """The point of the last restart."""
+    ahead: RelaxedPoint
+    """r and q where the adversary is heading."""
+    gain: np.ndarray
+    """(N, k)."""
+    degree: np.ndarray
+    """(N,) how many edges a node has."""
+    slots: np.ndarray
+    """(slots,)."""
+    flat: np.ndarray
+    """(k * k,)."""
+    line: np.ndarray
+    """(k,)."""
+
+    @classmethod
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedScratch:
+        """For the samples of a batch."""
+        k = n_labels
+        return cls(
+            *(RelaxedPoint.empty(n_nodes, n_slots, k) for _ in range(5)),
+            np.empty((n_nodes, k)),
+            np.empty(n_nodes, np.intp),
+            np.empty(n_slots, np.intp),
+            np.empty(k * k),
+            np.empty(k),
+        )
+
+
+class EdgesAtNodes(NamedTuple):
+    """Scratch: the edges of each node of a sample, one node after the other."""
+
+    start: np.ndarray
+    """(N+1,) node i has the edges start[i] .. start[i+1]-1 of ``slots``."""
+    slots: np.ndarray
+    """(2 * edges,)."""
+
+
+class InnerForest(NamedTuple):
+    """Scratch: some nodes of a sample which, without the others, are a forest."""
+
+    order: np.ndarray
+    """(n,) the nodes, parents before children."""
+    up: np.ndarray
+    """(n,) the slot towards the parent in the forest, or -1."""
+    group: np.ndarray
+    """(N,) -1 for nodes left out."""
+
+
 class CostArrays(NamedTuple):
     """A cost matrix with its closed form; see game/single_node.py."""
 
@@ -320,24 +408,24 @@ class Marginals(NamedTuple):
     r: np.ndarray
     """(N, k) node marginals."""
     pair: np.ndarray
-    """(N, room) int32, codes child label * k + parent label."""
+    """(N, capacity) int32, codes child label * k + parent label."""
     mass: np.ndarray
-    """(N, room) what the pairs carry."""
+    """(N, capacity) what the pairs carry."""
     count: np.ndarray
     """(N,) int32, how many pairs there are."""
 
 
 class Mixtures(NamedTuple):
-    """The adversary of samples with cycles: a list of labellings, its atoms, for each sample."""
+    """The adversary of samples with cycles: a list of labellings with masses for each sample."""
 
     r: np.ndarray
     """(N, k) node marginals."""
-    atom: np.ndarray
-    """(room, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
+    labelling: np.ndarray
+    """(capacity, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
     mass: np.ndarray
-    """(S, room) what the atoms carry."""
+    """(S, capacity) what the labellings carry."""
     count: np.ndarray
-    """(S,) how many atoms there are."""
+    """(S,) how many labellings there are."""
 
 
 # ------------------------------------------------------------------------------------ sum-product
@@ -414,6 +502,12 @@ class Products(NamedTuple):
     nodes: np.ndarray
     tables: np.ndarray
 
+    @classmethod
+    def none(cls, n_samples: int) -> Products:
+        """Not kept."""
+        starts = np.zeros(n_samples + 1, np.intp)
+        return cls(starts, starts, np.empty(0), np.empty(0))
+
 
 class Visits(NamedTuple):
     """How samples are visited, and what the visits saw."""
@@ -440,7 +534,7 @@ class Move(NamedTuple):
     """(n,) what costs add to the score of best over that of worst."""
 
 
-class Turn(NamedTuple):
+class PendingMoves(NamedTuple):
     """What threads share about the samples that step next, ``at_once`` of them."""
 
     counters: np.ndarray
@@ -451,7 +545,7 @@ class Turn(NamedTuple):
     """(at_once, longest) the move of each."""
 
     @classmethod
-    def room(cls, at_once: int, longest: int) -> Turn:
+    def empty(cls, at_once: int, longest: int) -> PendingMoves:
         """For samples of up to ``longest`` nodes."""
         best, worst = np.empty((2, at_once, longest), np.intp)
         move = Move(best, worst, np.empty((at_once, longest)))
@@ -518,7 +612,7 @@ class SampleScores(NamedTuple):
     """(distinct tables,) their numbers among the tables of all samples."""
 
     @classmethod
-    def room(
+    def empty(
         cls, n_samples: int, n_nodes: int, n_slots: int, n_tables: int, n_labels: int
     ) -> SampleScores:
         """For several samples of up to so many nodes, slots and tables; the sample comes first."""
@@ -549,7 +643,7 @@ class Components(NamedTuple):
     """(1,) how many components there are."""
 
     @classmethod
-    def room(cls, n_slots: int) -> Components:
+    def empty(cls, n_slots: int) -> Components:
         """For samples of up to so many slots."""
         of_node, of_edge, items = np.empty((3, n_slots), np.intp)
         start, number = np.empty(n_slots + 2, np.intp), np.zeros(1, np.intp)
@@ -560,7 +654,7 @@ class Scratch(NamedTuple):
     """What a thread needs to work on a sample: made once, used for one sample after the other."""
 
     sample: Sample
-    """Room for its structure."""
+    """Its structure."""
     place_of: np.ndarray
     """(T,) -1 before and after `gather_scores`."""
     messages: np.ndarray
@@ -568,11 +662,160 @@ class Scratch(NamedTuple):
     components: Components
 
     @classmethod
-    def room(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
+    def empty(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
         """For samples of up to so many nodes and slots."""
         return cls(
             Sample(0, 0, *np.empty((3, n_slots), np.intp)),
             np.full(n_tables, -1, np.intp),
             np.empty((n_nodes, n_labels)),
-            Components.room(n_slots),
+            Components.empty(n_slots),
         )
+
+
+# ------------------------------------------------------------------------- smooth training (T > 0)
+#
+# Rows over labels are padded to ``width``, a multiple of eight, so that loops over labels are whole
+# vectors. A label that is forbidden, or that only pads, scores FORBIDDEN: a finite number that
+# swallows whatever is added to it, so that differences of scores are 0 there and never NaN.
+#
+# A sample keeps one table per different row of edge features on its edges: its own tables, numbered
+# from table_start[s]; they are indexed [label of the first node, label of the second], as users
+# list edges. ``n`` counts the nodes of one sample, ``m`` its own tables.
+
+FORBIDDEN = -1e30
+
+NOBODY, TRUTH, FREE = 0, 1, 2  # who the predictor is
+
+
+class LabelledGraphs(NamedTuple):
+    """The graphs of all samples, with their own tables and the truth."""
+
+    offsets: np.ndarray
+    """(S+1,) as in `Structure`, like the next three."""
+    chord_offsets: np.ndarray
+    child: np.ndarray
+    parent: np.ndarray
+    table: np.ndarray
+    """(slots,) which of the sample's own tables scores the edge in the slot."""
+    transposed: np.ndarray
+    """(slots,) 1 where the edge was listed as (parent, child)."""
+    table_start: np.ndarray
+    """(S+1,)."""
+    row: np.ndarray
+    """(tables,) the row of edge features behind each own table."""
+    labels: np.ndarray
+    """(N,) the truth."""
+
+
+class PaddedRules(NamedTuple):
+    """What is forbidden, to either player: 0 or FORBIDDEN, to be added."""
+
+    node_kind: np.ndarray
+    """(N,) the row of ``unary_mask`` for each node."""
+    unary_mask: np.ndarray
+    """(kinds, width)."""
+    pair_mask: np.ndarray
+    """(k, width) [first, second label]."""
+
+
+class PaddedCosts(NamedTuple):
+    """The cost matrix L both ways, and the weights of the nodes."""
+
+    of_labels: np.ndarray
+    """(k, width) L transposed: Σ_b r_b of_labels[b] = L r."""
+    of_predictor: np.ndarray
+    """(k, width) L: Σ_a p_a of_predictor[a] = L'p."""
+    weight: np.ndarray
+    """(N,) w."""
+    p0: np.ndarray
+    """(N, width) centre of the predictor; unused unless it is free."""
+
+
+class SmoothSettings(NamedTuple):
+    """Numbers of one pass."""
+
+    temperature: float
+    inv_mu: float
+    """1 / mu of the predictor's centre."""
+    player: int
+    """NOBODY, TRUTH or FREE."""
+
+
+class GibbsAdversary(NamedTuple):
+    """Gibbs distributions of all samples: natural parameters, and what they amount to."""
+
+    psi: np.ndarray
+    """(N, width) natural parameters of the nodes."""
+    tables: np.ndarray
+    """(tables, k, width) and of the own tables."""
+    r: np.ndarray
+    """(N, width) node marginals."""
+    sums: np.ndarray
+    """(tables, k, width) edge marginals added up by own table."""
+    entropy: np.ndarray
+    """(S,)."""
+
+
+class Grams(NamedTuple):
+    """Products of a sample's rows of features: of nodes (n, n) and of own tables (m, m).
+
+    Samples with many nodes have no products of nodes, but numbers for the columns that they use.
+    """
+
+    node_start: np.ndarray
+    nodes: np.ndarray
+    table_start: np.ndarray
+    tables: np.ndarray
+    local: np.ndarray
+    """(entries,) the number of each entry's column in its sample; empty if nobody needs it."""
+    n_columns: np.ndarray
+    """(S,) how many columns a sample without products uses, else 0."""
+
+
+class VisitStats(NamedTuple):
+    """What visits report, sample by sample."""
+
+    gap: np.ndarray
+    """(S,) T KL(q | Gibbs distribution of the scores)."""
+    predictor_regret: np.ndarray
+    """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
+
+
+class GibbsChanges(NamedTuple):
+    """How the samples visited under the same θ change it, until this is applied in their order."""
+
+    nodes: np.ndarray
+    """(at once, longest, width)."""
+    tables: np.ndarray
+    """(at once, most tables, k, width)."""
+    moved: np.ndarray
+    """(at once,) whether there is a change."""
+
+
+class OwnTree(NamedTuple):
+    """Scratch: the tree of a sample, with nodes counted from its first."""
+
+    up: np.ndarray
+    """(longest,) the parent, or -1."""
+    table: np.ndarray
+    transposed: np.ndarray
+
+
+class PaddedExponentials(NamedTuple):
+    """Scratch: scores of a sample as exp relative to the largest of each row or table."""
+
+    nodes: np.ndarray
+    """(longest, width)."""
+    tables: np.ndarray
+    """(most tables, k, width)."""
+    transposed: np.ndarray
+    """(most tables, k, width)."""
+
+
+class PaddedMessages(NamedTuple):
+    """Scratch of one sweep up and one down."""
+
+    inside: np.ndarray
+    """(longest, width)."""
+    message: np.ndarray
+    share: np.ndarray

@@ -1,7 +1,8 @@
-"""AGM, CRF and SSVM: validate, assemble, delegate, store."""
+"""AGM, CRF, SSVM and the choice between them: validate, assemble, delegate, store."""
 
 from robustruct.models.agm import AGM
+from robustruct.models.auto import AutoModel
 from robustruct.models.crf import CRF
 from robustruct.models.ssvm import SSVM
 
-__all__ = ["AGM", "CRF", "SSVM"]
+__all__ = ["AGM", "CRF", "SSVM", "AutoModel"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from robustruct.bad_labels import Rules, clean_samples, clean_shards
 from robustruct.engines.engine import Engine, PreparedShards, Samples
 from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
@@ -19,10 +22,20 @@ from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models import checkpointing
+from robustruct.models.choice import Choice
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
-from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
-from robustruct.models.prediction import Prediction
+from robustruct.models.parameters import (
+    PARAMETERS,
+    Accepted,
+    Alphas,
+    ClassWeight,
+    Decision,
+    Inference,
+    OptimizerName,
+    check_parameters,
+)
+from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
@@ -30,7 +43,7 @@ from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
-from robustruct.validation import is_flat
+from robustruct.validation import are_lists, as_listed, is_flat
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
@@ -43,7 +56,10 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """What is minimised: "game", "hinge" or "likelihood"; see `robustruct.objectives`."""
     bias = True
     """Whether every node has a constant feature; CRFsuite's models have none."""
+    l1 = 0.0
+    """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
     _warm: Any
+    _started: float
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -51,18 +67,20 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: Any = "auto",
+        optimizer: OptimizerName | Optimizer = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
-        decision: str = "map",
-        temperature: float = 0.0,
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Decision = "auto",
+        temperature: float | Literal["auto"] = 0.0,
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        inference: str = "auto",
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        inference: Inference = "auto",
         engine: Engine | None = None,
-        alphas: Sequence[float] | str | None = None,
-        cv: Any = 5,
+        alphas: Alphas | None = None,
+        cv: Any = "auto",
+        max_time: float | None = None,
         patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -80,10 +98,12 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.forbidden = forbidden
         self.constraints = constraints
+        self.bad_labels = bad_labels
         self.inference = inference
         self.engine = engine
         self.alphas = alphas
         self.cv = cv
+        self.max_time = max_time
         self.patience = patience
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -101,7 +121,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         node_weight: Any = None,
         *,
         validation: tuple[Any, Any] | None = None,
-    ) -> StructuredModel:
+    ) -> Self:
         """Train on samples X with the labels y of their nodes.
 
         Parameters
@@ -120,91 +140,140 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             keep the weights that did best on them.
         """
         check_parameters(self)
+        self._started = time.perf_counter()
         checkpoints = checkpointing.opened(self)
         data, kept = self._training_data(X, y, sample_weight, node_weight)
+        choice = self._choice(data, checkpoints)
+        best = None if choice is None else choice.best
+        settings = self if best is None else self._settings(best.setting[:2], best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
         with (self.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
-                plan = shards.prepare(self, tick)
+                plan = shards.prepare(settings, tick)
             stopper = None
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
-            learnt = {**plan.learnt(), **self._chosen_alpha(shards, plan, data, checkpoints)}
-            check_takes(self._chosen_optimizer(shards), self.objective, shards)
-            checkpointing.claim(checkpoints, self, shards, stopper, learnt["inference_"])
+            learnt = self._learnt(shards, plan, choice)
+            learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
+            if isinstance(data, ShardedData) and data.format is not None:
+                from robustruct.formats.recognise import stored
+
+                learnt["input_"] = stored(data.format)
+            optimizer = self._chosen_optimizer(shards, plan)
+            check_takes(optimizer, plan.objective, shards)
+            identity = optimizer, shards, stopper, learnt["inference_"]
+            checkpointing.claim(checkpoints, settings, *identity)
             start = self._previous_weights(plan.space, plan.classes)
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
-            for name, value in learnt.items():
-                setattr(self, name, value)
-            self._train(shards, start, stopper, checkpoints)
+            self._learn(shards, optimizer, learnt, start, stopper, checkpoints)
         return self
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
     ) -> tuple[ShardedData | Samples, Sequence[str]]:
         """(what the engine takes, names of attributes that checking it has set)."""
-        if self.alphas is not None and (self.engine is not None or isinstance(X, ShardedData)):
+        if self._to_choose and (self.engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
-                f"{type(self).__name__}: alphas are compared on samples in memory and without an "
-                "engine; choose alpha on some of the data, then fit with it."
+                f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
+                "without an engine; choose on some of the data, then fit with what was chosen."
             )
+        rules = Rules.of(self.constraints, self.bad_labels)
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return X, ()
+            return (X if rules is None else clean_shards(X, rules)), ()
+        X, y = as_listed(X), as_listed(y)
         flat = is_flat(X)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
+        elif rules is not None:
+            given = X, y, sample_weight, node_weight
+            X, y, sample_weight, node_weight, found = clean_samples(*given, rules=rules)
+            found.warn(rules)
         return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
 
-    def _chosen_alpha(
-        self,
-        shards: PreparedShards,
-        plan: Plan,
-        data: ShardedData | Samples,
-        checkpoints: Checkpoints | None,
-    ) -> dict[str, Any]:
-        """What the model learns about alpha and inference before it is trained."""
+    def _choice(
+        self, data: ShardedData | Samples, checkpoints: Checkpoints | None
+    ) -> Choice | None:
+        """What held-out samples say about the parameters that are to be chosen."""
+        if not self._to_choose:
+            return None
+        kept = checkpointing.kept_choice(checkpoints)
+        if kept is not None:
+            return kept
+        assert isinstance(data, Samples)  # see `_training_data`
+        from robustruct.models.selection import choose  # takes long to load
+
+        return choose(self, data)
+
+    @property
+    def _to_choose(self) -> str:
+        """The parameters that are chosen on held-out samples, in words."""
+        warm = isinstance(getattr(self, "temperature", 0.0), str)
+        names = ["temperature"] if warm else []
+        if self.alphas is not None or (warm and self.alpha is None):
+            names.append("alpha")
+        return " and ".join(names)
+
+    @property
+    def _objectives(self) -> tuple[str, ...]:
+        """Those to choose from."""
+        return (self.objective,)
+
+    def _settings(self, member: tuple[str, float], alpha: float) -> StructuredModel:
+        """The same parameters but for the member of the family, (objective, temperature)."""
+        settings = copy.copy(self)
+        settings.objective, settings.temperature = member
+        settings.alpha = alpha
+        return settings
+
+    def _time_left(self) -> float | None:
+        """What is left of ``max_time``; if it is 0, one pass is made all the same."""
+        if self.max_time is None:
+            return None
+        return max(self.max_time - (time.perf_counter() - self._started), 0.0)
+
+    def _learnt(self, shards: PreparedShards, plan: Plan, choice: Choice | None) -> dict[str, Any]:
+        """The attributes that the model has before it is trained."""
         problem = shards.local_problem
-        learnt: dict[str, Any] = {"alpha_": plan.alpha, "inference_": "exact"}
-        if problem is not None and problem.relaxed:
-            learnt["inference_"] = "relaxed"
-        if isinstance(data, ShardedData) and data.format is not None:
-            from robustruct.formats.recognise import stored
+        learnt = plan.learnt()
+        learnt["inference_"] = "relaxed" if problem is not None and problem.relaxed else "exact"
+        learnt["decision_"] = usual_decision(plan)
+        if choice is not None:
+            learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
+        if self.decision != "auto":
+            learnt["decision_"] = self.decision
+        return learnt
 
-            learnt["input_"] = stored(data.format)
-        if self.alphas is None:
-            return learnt
-        assert problem is not None  # see `_training_data`
-        assert isinstance(data, Samples)
-        from robustruct.models.selection import select_alpha  # takes long to load
+    def _chosen_optimizer(self, shards: Shards, plan: Plan) -> Optimizer:
+        return chosen(self.optimizer, plan.objective, plan.temperature, self.tol, shards)
 
-        alpha, scores = checkpointing.kept_choice(checkpoints) or select_alpha(
-            self, problem, plan.classes, data.X, data.y, data.sample_weight, data.node_weight
-        )
-        shards.set_alpha(alpha)
-        return {**learnt, "alpha_": alpha, "alpha_scores_": scores}
-
-    def _chosen_optimizer(self, shards: Shards) -> Optimizer:
-        return chosen(self.optimizer, self.objective, self.temperature, self.tol, shards)
+    @property
+    def alpha_scores_(self) -> dict[float, float]:
+        """Score of each alpha that was tried at the temperature chosen."""
+        return Choice.of(self.trials_).alpha_scores()
 
     def _forget(self, kept: Sequence[str]) -> None:
         """Drop what an earlier fit has left, except attributes ``kept``."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _train(
+    def _learn(
         self,
         shards: Shards,
+        optimizer: Optimizer,
+        learnt: Mapping[str, Any],
         start: np.ndarray | None,
-        stopper: EarlyStopping | None,
-        checkpoints: Checkpoints | None,
+        stopper: EarlyStopping | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
-        optimizer = self._chosen_optimizer(shards)
+        """Take what is known before training, and train."""
+        for name, value in learnt.items():
+            setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
-        progress = Progress(outline, self.tol)
+        progress = Progress(outline, self.tol, max_time=self._time_left())
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
@@ -249,7 +318,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 f"training was interrupted after {progress.n_iter} certified passes; the best "
                 f"model so far is kept (certified relative gap {self.duality_gap_:.2g})."
             )
-        elif status in (Status.MAX_ITER, Status.STALLED):
+        elif status in (Status.MAX_ITER, Status.MAX_TIME, Status.STALLED):
             message = (
                 f"the certified relative duality gap is {self.duality_gap_:.2g} after "
                 f"{progress.n_iter} passes, above tol={self.tol:g}."
@@ -285,9 +354,18 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- scikit-learn
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: without what only a warm start could use."""
+        """For pickle, copy and skops: without what only a warm start could use.
+
+        The status goes by its name, as skops cannot make members of an Enum.
+        """
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_warm"}
+        kept = {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        return {**kept, "status_": self.status_.name} if "status_" in kept else kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "status_" in state:
+            self.status_ = Status[state["status_"]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

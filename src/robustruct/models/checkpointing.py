@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.formats.container import checksum
+from robustruct.models.choice import Choice, Tried
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.optimizers.optimizer import Progress, Shards
+from robustruct.optimizers.optimizer import Optimizer, Progress, Shards
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -28,26 +29,25 @@ def opened(model: StructuredModel) -> Checkpoints | None:
     return Checkpoints(kept.folder, kept.every, kept.resume)
 
 
-def kept_choice(checkpoints: Checkpoints | None) -> tuple[float, dict[float, float]] | None:
-    """(alpha, score of each) as chosen before the fit was stopped, if it was."""
-    if checkpoints is None or "alpha_scores" not in checkpoints.description:
+def kept_choice(checkpoints: Checkpoints | None) -> Choice | None:
+    """What was chosen before the fit was stopped, if it was."""
+    if checkpoints is None or "trials" not in checkpoints.description:
         return None
-    from robustruct.models.selection import best_alpha
-
-    scores = dict(checkpoints.description["alpha_scores"])
-    return best_alpha(scores), scores
+    return Choice.of([Tried(*one) for one in checkpoints.description["trials"]])
 
 
 def claim(
     checkpoints: Checkpoints | None,
-    model: StructuredModel,
+    settings: StructuredModel,
+    optimizer: Optimizer,
     shards: Shards,
     stopper: EarlyStopping | None,
     inference: str,
 ) -> None:
     """Refuse checkpoints of another fit, while the model is still what an earlier fit made it."""
     if checkpoints is not None:
-        checkpoints.claim({"inference": inference, **_identity(model, shards, stopper)})
+        found = _identity(settings, optimizer, shards, stopper)
+        checkpoints.claim({"inference": inference, **found})
 
 
 def begun(
@@ -61,8 +61,8 @@ def begun(
     if checkpoints is None:
         return seed, contextlib.nullcontext()
     extra: dict[str, Any] = {"seed": seed}
-    if model.alphas is not None:
-        extra["alpha_scores"] = list(model.alpha_scores_.items())
+    if hasattr(model, "trials_"):
+        extra["trials"] = [list(one) for one in model.trials_]
     parts: dict[str, Keepable] = {"progress": progress}
     if stopper is not None:
         parts["stopping"] = stopper
@@ -79,29 +79,24 @@ def _drawn_seed(random_state: Any) -> int:
     return int(random_state.randint(2**31))
 
 
-def _described(model: StructuredModel, shards: Shards) -> str:
-    """The optimizer by its own name, also where it was chosen for "auto", or with its options."""
-    if not isinstance(model.optimizer, str):
-        return repr(model.optimizer)
-    return model._chosen_optimizer(shards).name
-
-
 def _identity(
-    model: StructuredModel, shards: Shards, stopper: EarlyStopping | None
+    model: StructuredModel, optimizer: Optimizer, shards: Shards, stopper: EarlyStopping | None
 ) -> dict[str, Any]:
     """All that a fit depends on, but for its tolerance and its number of passes."""
     outline = shards.outline
     is_fixed = isinstance(model.random_state, Integral)
     found = {
         "the model": type(model).__name__,
-        "optimizer": _described(model, shards),
+        "optimizer": optimizer.name if isinstance(model.optimizer, str) else repr(optimizer),
         "random_state": int(model.random_state) if is_fixed else None,
         "alpha": outline.alpha,
         "the number of samples": outline.n_samples,
         "the number of weights": outline.n_weights,
         **shards.fingerprint(),
     }
-    if model.temperature > 0:
+    if model.l1 > 0:
+        found["l1"] = float(model.l1)
+    if getattr(model, "temperature", 0.0) > 0:
         found["temperature"] = str(float(model.temperature))
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()

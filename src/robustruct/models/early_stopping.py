@@ -9,9 +9,9 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.losses import as_loss, encode_labels, sorted_labels
+from robustruct.losses import as_loss, costs_with_unknown, encode_labels, sorted_labels
 from robustruct.optimizers.optimizer import Record
-from robustruct.validation import codes_of, is_flat, label_arrays
+from robustruct.validation import as_listed, codes_of, is_flat, label_arrays
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -25,7 +25,7 @@ class EarlyStopping:
     ) -> None:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
-        X, y = validation
+        X, y = map(as_listed, validation)
         self.model = model
         try:
             self.design = space.encode(X)
@@ -34,7 +34,8 @@ class EarlyStopping:
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
-        self.cost = as_loss(model.loss).matrix(known)[encode_labels(classes, known, "classes")]
+        costs = costs_with_unknown(as_loss(model.loss), known, classes)
+        self.cost = costs[:, encode_labels(classes, known, "classes")]
         self.truth = self.design.batch.from_user(codes_of(arrays, known))
         self.theta: np.ndarray | None = None
         self.record: Record | None = None
@@ -44,7 +45,7 @@ class EarlyStopping:
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
         predicted = self.model._decide(self.model._scores(self.design, theta))
-        loss = float(self.cost[predicted, self.truth].mean())
+        loss = float(self.cost[self.truth, predicted].mean())
         if loss < self.loss:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:

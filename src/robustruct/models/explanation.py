@@ -124,7 +124,7 @@ def explanation(
         transitions=contributions(transitions),
         scores=by_label(score),
         probabilities=by_label(p),
-        expected_cost=by_label(model.cost_ @ p),
+        expected_cost=by_label(p @ model.cost_),
     )
 
 

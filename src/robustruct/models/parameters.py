@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from robustruct.optimizers.optimizer import Optimizer
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
+
+Decision = Literal["auto", "map", "predictor", "bayes"]
+Inference = Literal["auto", "exact", "relaxed"]
+OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "owlqn", "subgradient"]
+ClassWeight = Mapping[Any, float] | Literal["balanced"]
+Alphas = Sequence[float] | Literal["auto"]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
 
@@ -61,16 +67,29 @@ class Strength(Positive):
 
 @dataclass(frozen=True)
 class Temperature(Accepted):
-    """A number >= 0, or infinity."""
+    """A number >= 0, infinity, or "auto"."""
 
     def complaint(self, name: str, value: Any) -> str | None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and 0 <= value <= math.inf:
+        if (is_number and 0 <= value <= math.inf) or (isinstance(value, str) and value == "auto"):
             return None
         return (
             f"{name}={shown(value)}; {name} weighs the log loss against the cost and must be a "
-            "number >= 0 (0: the cost alone) or inf (the log loss alone)."
+            "number >= 0 (0: the cost alone), inf (the log loss alone) or 'auto'."
         )
+
+
+@dataclass(frozen=True)
+class NotNegative(Accepted):
+    """A finite number >= 0."""
+
+    meaning: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and 0 <= value < math.inf:
+            return None
+        return f"{name}={shown(value)}; {name} is {self.meaning} and must be a number >= 0."
 
 
 @dataclass(frozen=True)
@@ -193,11 +212,12 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "optimizer": OptimizerFor("hinge", "auto", "dual_ascent", "natural_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
-        "decision": OneOf("map", "predictor", "bayes"),
+        "decision": OneOf("auto", "map", "predictor", "bayes"),
         "temperature": Temperature(),
         "class_weight": WithTheData(),
         "forbidden": NoIterator(),
         "constraints": WithTheData(),
+        "bad_labels": OneOf("repair", "error", "drop"),
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
@@ -208,7 +228,11 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "alphas": OrNone(
             NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
         ),
-        "cv": WithTheData(),
+        "cv": Passing(
+            lambda value: not isinstance(value, str) or value == "auto",
+            "give 'auto', a number of folds or a scikit-learn splitter.",
+        ),
+        "max_time": OrNone(Positive("the number of seconds that a fit may take")),
         "patience": Count("the number of evaluations without improvement"),
         "n_jobs": OrNone(
             Passing(
@@ -238,10 +262,10 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
 """What AGM, CRF and SSVM accept where they do not say otherwise."""
 
 
-def with_choices(without: str = "", **choices: OneOf) -> Mapping[str, Accepted]:
-    """The table of a model that differs in some choices, and may lack a parameter."""
+def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[str, Accepted]:
+    """The table of a model that differs in some choices, and may lack parameters."""
     table = {**PARAMETERS, **choices}
-    return MappingProxyType({name: table[name] for name in table if name != without})
+    return MappingProxyType({name: table[name] for name in table if name not in without})
 
 
 def check_parameters(model: StructuredModel) -> None:
@@ -259,6 +283,10 @@ def check_parameters(model: StructuredModel) -> None:
 def _temperature_complaint(model: StructuredModel) -> str | None:
     """What does not go with the temperature, and what to give instead; None if all does."""
     value, optimizer = model.temperature, optimizer_name(model.optimizer)
+    if isinstance(value, str):
+        if optimizer != "auto":
+            return f"temperature='auto' needs optimizer='auto'; optimizer={optimizer!r} is not."
+        return None
     if value == 0:
         if optimizer == "natural_ascent":
             return f"optimizer={optimizer!r} needs a temperature > 0; use optimizer='auto'."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,11 +14,20 @@ from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
-from robustruct.losses import LossLike, as_loss, encode_labels, sorted_labels
+from robustruct.losses import (
+    LossLike,
+    as_loss,
+    costs_with_unknown,
+    encode_labels,
+    equal_costs,
+    predicted_first,
+    sorted_labels,
+)
 from robustruct.models.rows import checked_rows
-from robustruct.objectives.build import relaxes
+from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
 from robustruct.validation import (
+    as_listed,
     check_some_weight,
     chunks,
     codes_of,
@@ -25,6 +35,7 @@ from robustruct.validation import (
     is_flat,
     label_arrays,
     node_weights,
+    nonempty,
     sample_weights,
 )
 
@@ -38,19 +49,35 @@ RELAXED_TOL = 1e-4  # first-order steps take thousands of iterations below
 RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does to the value
 
 
+def usual_decision(plan: Plan) -> str:
+    """How to decide where held-out samples have not been asked.
+
+    Without costs in training they must play their part in the decision. In a game the best
+    labelling is consistent for equal costs only (docs/theory.md); a hinge has no predictor.
+    """
+    if plan.temperature == np.inf:
+        return "bayes"
+    if equal_costs(plan.cost) or (plan.objective == "hinge" and plan.temperature == 0):
+        return "map"
+    return "bayes" if plan.objective == "hinge" else "predictor"
+
+
 class Prediction:
     """The part of a model that needs no training data."""
 
     loss: LossLike
     decision: str
-    temperature: float
     inference: str
     objective: str
     n_jobs: int | None
     classes_: np.ndarray
     coef_: np.ndarray
     cost_: np.ndarray
+    labels_as_lists_ = False
+    """Whether ``fit`` was given the labels of samples as lists; answers have that form."""
+    decision_: str
     temperature_: float
+    absolute_temperature_: float
     _space: FeatureSpace
     _rules: Constraints
 
@@ -58,6 +85,7 @@ class Prediction:
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
         check_is_fitted(self)
+        X = as_listed(X)
         flat = is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
             X = checked_rows(self, X)
@@ -89,9 +117,13 @@ class Prediction:
 
     # ------------------------------------------------------------------------- scores to labels
 
+    @property
+    def _decision(self) -> str:
+        return self.decision_ if self.decision == "auto" else self.decision
+
     def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
-        if self.decision == "map":
+        if self._decision == "map":
             return self._best(found)
         if self._rules.empty:
             return np.argmax(self._gains(found, weight), axis=1)
@@ -117,8 +149,8 @@ class Prediction:
         regret, so the likeliest one is worth most. Where rules keep it out and p is 0 on what is
         left, r decides, not what rounding left of p.
         """
-        if self.decision == "bayes" or self.temperature == np.inf:
-            return -(self._gibbs(found) @ self.cost_.T)
+        if self._decision == "bayes" or self.temperature_ == np.inf:
+            return -(self._gibbs(found) @ self.cost_)
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
@@ -130,7 +162,9 @@ class Prediction:
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        return marginals(at_temperature(found, self.temperature_), n_jobs=self.n_jobs).nodes
+        return marginals(
+            at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
+        ).nodes
 
     def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
         """The games behind the scores, solved; in parts, as edge marginals take much room."""
@@ -143,11 +177,12 @@ class Prediction:
         for first, last in chunks(batch, k * k):
             part = found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-            game = Game(part, self.cost_, weight[nodes])
-            if self.temperature > 0:
+            game = Game(part, predicted_first(self.cost_), weight[nodes])
+            if self.temperature_ > 0:
                 from robustruct.game.smooth import play_smooth
 
-                play, _, _ = play_smooth(game, self.temperature_, SMOOTH_TOL, self.n_jobs)
+                temperature = self.absolute_temperature_
+                play, _, _ = play_smooth(game, temperature, SMOOTH_TOL, self.n_jobs)
                 solved.append((game, play))
                 continue
             relaxed = relaxes(self.objective, self.inference, part.batch, k)
@@ -156,9 +191,9 @@ class Prediction:
         return solved
 
     def _probabilities(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        if self.temperature == np.inf:
+        if self.temperature_ == np.inf:
             return self._gibbs(found)
-        smooth, games = self.temperature > 0, self._games(found, weight)
+        smooth, games = self.temperature_ > 0, self._games(found, weight)
         return np.concatenate([play.r if smooth else play.p for _, play in games])
 
     def _values(self, found: Scores, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +207,7 @@ class Prediction:
 
         With probabilities, what decisions cost by these, twice.
         """
-        if self.temperature > 0:
+        if self.temperature_ > 0:
             return self._expected_costs(found, weight)
         lower, _ = self._values(found, weight)
         _, below = self._values(found, (1 - RISK_STEP) * weight)
@@ -183,7 +218,7 @@ class Prediction:
 
     def _expected_costs(self, found: Scores, weight: np.ndarray) -> np.ndarray:
         """(S, 2) the expected cost of decisions under the model's own probabilities, twice."""
-        answers = self._probabilities(found, weight) @ self.cost_.T
+        answers = self._probabilities(found, weight) @ self.cost_
         decided = answers[np.arange(len(answers)), self._decide(found, weight)]
         risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         return np.stack([risk, risk], axis=1)
@@ -198,8 +233,17 @@ class Prediction:
 
     # ------------------------------------------------------------------------- for users
 
+    @overload
+    def predict(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Sequence[Any], node_weight: Any = None) -> list[Any]: ...
+    @overload
+    def predict(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict(self, X: Any, node_weight: Any = None) -> Any:
-        """Labels of every node: a list with one array per sample (one array for a 2-D X).
+        """Labels of every node, in the form of those that ``fit`` was given.
+
+        A list of lists where they were lists, else a list with one array per sample; one array for
+        a 2-D X. A sample without nodes has an empty answer.
 
         Parameters
         ----------
@@ -207,11 +251,27 @@ class Prediction:
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
         """
-        design, flat = self._encode(X)
-        weight = _in_order(node_weight, design.batch, flat)
-        codes = self._decide(self._scores(design), weight)
-        return in_user_form(self.classes_[codes], design.batch, flat)
+        check_is_fitted(self)
 
+        def decided(X: Any, node_weight: Any) -> Any:
+            design, flat = self._encode(X)
+            weight = _in_order(node_weight, design.batch, flat)
+            codes = self._decide(self._scores(design), weight)
+            return in_user_form(self.classes_[codes], design.batch, flat)
+
+        answers = _of_all(decided, X, node_weight, self.classes_[:0])
+        return [self._in_form(labels) for labels in answers] if type(answers) is list else answers
+
+    def _in_form(self, labels: np.ndarray) -> Any:
+        """Labels of a sample as ``fit`` was given them."""
+        return labels.tolist() if self.labels_as_lists_ else labels
+
+    @overload
+    def predict_proba(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[np.ndarray]: ...
+    @overload
+    def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
@@ -227,10 +287,15 @@ class Prediction:
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
         """
-        design, flat = self._encode(X)
-        weight = _in_order(node_weight, design.batch, flat)
-        found = self._feasible(self._scores(design))
-        return in_user_form(self._probabilities(found, weight), design.batch, flat)
+        check_is_fitted(self)
+
+        def distributions(X: Any, node_weight: Any) -> Any:
+            design, flat = self._encode(X)
+            weight = _in_order(node_weight, design.batch, flat)
+            found = self._feasible(self._scores(design))
+            return in_user_form(self._probabilities(found, weight), design.batch, flat)
+
+        return _of_all(distributions, X, node_weight, np.empty((0, len(self.classes_))))
 
     def predict_games(
         self,
@@ -252,16 +317,17 @@ class Prediction:
         """
         from robustruct.game.solve import smooth_solutions, solutions, solve_batch
 
-        if self.temperature == np.inf:
+        if self.temperature_ == np.inf:
             raise IncompatibleError(
-                "at temperature=inf there is no game behind a prediction; predict_proba gives the "
-                "marginals."
+                "without costs in training (CRF, temperature=inf) there is no game behind a "
+                "prediction; predict_proba gives the marginals."
             )
         design, flat = self._encode(X)
         found = self._feasible(self._scores(design))
-        game = Game(found, self.cost_, _in_order(node_weight, design.batch, flat))
-        if self.temperature > 0:
-            return smooth_solutions(game, self.temperature_, solver, tol, self.n_jobs)
+        weight = _in_order(node_weight, design.batch, flat)
+        game = Game(found, predicted_first(self.cost_), weight)
+        if self.temperature_ > 0:
+            return smooth_solutions(game, self.absolute_temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
@@ -295,8 +361,11 @@ class Prediction:
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores(design)), weight)
 
-    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[np.ndarray, float]]]:
-        """For each sample its ``k`` best labellings as (labels, score), best first."""
+    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[Any, float]]]:
+        """For each sample its ``k`` best labellings as (labels, score), best first.
+
+        Labels have the form of those of ``predict``.
+        """
         if k < 1:
             raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
         design, _ = self._encode(X)
@@ -308,7 +377,7 @@ class Prediction:
             labels = np.empty_like(codes)
             labels[:, batch.node_of[lo:hi] - lo] = codes
             ranked = zip(self.classes_[labels], values.tolist(), strict=True)
-            results.append([(row, value) for row, value in ranked])
+            results.append([(self._in_form(row), value) for row, value in ranked])
         return results
 
     def decision_function(self, X: Any) -> Any:
@@ -335,29 +404,60 @@ class Prediction:
 
         The loss is ``loss`` without ``class_weight``; labels that training did not see count too.
         """
-        costs, weights = self._sample_costs(X, y, sample_weight, node_weight)
-        check_some_weight(weights.sum(), "weight", "node")
-        return float(-costs.sum() / weights.sum())
+        held_out = HeldOut(self, X, y, sample_weight, node_weight)
+        check_some_weight(held_out.weights.sum(), "weight", "node")
+        return float(-held_out.costs(held_out.decided(self)).sum() / held_out.weights.sum())
 
-    def _sample_costs(
-        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """((n_samples,) total cost of ``predict(X)`` on each sample, its total weight)."""
-        design, flat = self._encode(X)
-        batch = design.batch
+
+class HeldOut:
+    """Samples with their labels, encoded for a model: what its decisions on them cost."""
+
+    def __init__(
+        self, model: Prediction, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
+    ) -> None:
+        self.design, flat = model._encode(X)
+        batch = self.design.batch
         arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
-        weight = _in_order(node_weight, batch, flat)
-        per_sample = sample_weights(sample_weight, batch.n_samples)
-        codes = self._decide(self._scores(design), weight)
-        known = sorted_labels([self.classes_, *arrays])  # may hold labels that training lacks
-        predicted = encode_labels(self.classes_, known, "classes")[codes]
-        truth = batch.from_user(codes_of(arrays, known))
-        cost = as_loss(self.loss).matrix(known)[predicted, truth]
-        starts = batch.node_offsets[:-1]
-        return (
-            per_sample * np.add.reduceat(weight * cost, starts),
-            per_sample * np.add.reduceat(weight, starts),
-        )
+        self.node_weight = _in_order(node_weight, batch, flat)
+        self.sample_weight = sample_weights(sample_weight, batch.n_samples)
+        known = sorted_labels([model.classes_, *arrays])  # may hold labels that training lacks
+        self.truth = batch.from_user(codes_of(arrays, known))
+        costs = costs_with_unknown(as_loss(model.loss), known, model.classes_)
+        self.cost = costs[:, encode_labels(model.classes_, known, "classes")]
+        """(K, k) what it costs where each known label is true to predict each that the model has"""
+
+    def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
+        starts = self.design.batch.node_offsets[:-1]
+        return self.sample_weight * np.add.reduceat(self.node_weight * of_nodes, starts)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n_samples,) total weight of each sample."""
+        return self._per_sample(np.ones(len(self.truth)))
+
+    def decided(self, model: Prediction, theta: np.ndarray | None = None) -> np.ndarray:
+        """(N,) the labels that the model predicts, with its own weights or others."""
+        return model._decide(model._scores(self.design, theta), self.node_weight)
+
+    def costs(self, predicted: np.ndarray) -> np.ndarray:
+        """(n_samples,) total cost of each sample."""
+        return self._per_sample(self.cost[self.truth, predicted])
+
+
+def _of_all(
+    answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: np.ndarray
+) -> Any:
+    """``answer(X, node_weight)`` of samples that may have no nodes; of these, ``nothing``."""
+    X = as_listed(X)
+    places = nonempty(X)
+    if places is None:
+        return answer(X, node_weight)
+    answers = [nothing] * len(X)
+    if len(places):
+        weights = None if node_weight is None else [node_weight[s] for s in places]
+        for s, found in zip(places, answer([X[s] for s in places], weights), strict=True):
+            answers[s] = found
+    return answers
 
 
 def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:

@@ -1,11 +1,18 @@
-"""Choosing alpha on the training data: a path from strong to weak penalty in every fold."""
+"""Choosing objective, temperature, alpha and decision together, on held-out training samples.
+
+One fit serves all decisions. The search goes along alpha first, then over the members of the family
+at the best strength of penalty, then along alpha again for the best of them; each fit starts from
+the one before it. The same folds, encoded once, serve all.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -13,26 +20,49 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing
 
+from robustruct.engines.engine import Samples
+from robustruct.engines.local import MemoryShards
 from robustruct.errors import InvalidInputError
-from robustruct.losses import CostMatrix, LossLike, as_loss
+from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
+from robustruct.models.choice import Choice, Setting, Tried
+from robustruct.models.prediction import HeldOut
+from robustruct.objectives.adversarial import Problem
+from robustruct.objectives.build import Plan
 from robustruct.progress import Pace, progress
 from robustruct.status import Status
 from robustruct.validation import check_some_weight
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
-    from robustruct.objectives.adversarial import Problem
 
-FIRST = 10.0  # times 1 / n_samples: where the walk of alphas="auto" starts
+CORNERS = (("game", math.inf), ("game", 0.0), ("hinge", 0.0))
+BETWEEN = (("game", 0.3), ("game", 3.0), ("hinge", 1.0))
+MIDDLE = ("game", 1.0)
+"""Objectives with their temperatures: the search starts in the middle, looks into every corner
+(CRF, AGM, SSVM), then between them."""
+COLD = 0.3  # temperatures below take weights of the same size
+FIRST = 10.0  # times 1 / n_samples: the strength at which the walk starts
 STEP = 10.0**0.5
 PATIENCE = 2  # steps without a clear improvement after which the walk ends
 FARTHEST = 14  # steps in either direction: seven orders of magnitude
-SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the last alpha's weights
+SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
+TRIAL_TOL = 0.03  # trials are trained to this gap, or to ``tol`` if that is larger
+FOLDS = 5
+LARGE = 20_000  # nodes from which one part held out says enough
+
+
+class Place(NamedTuple):
+    """A point of the search."""
+
+    objective: str
+    temperature: float
+    step: int
+    """How many steps the penalty is weaker than the first; or its number among those listed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """How the models of all folds did with one alpha, on samples they had not seen."""
+    """How the models of all folds did with one setting, on samples they had not seen."""
 
     costs: np.ndarray
     """(n,) total cost of each held-out sample."""
@@ -46,6 +76,12 @@ class Trial:
         """Minus the mean cost per unit of weight."""
         return -float(self.costs.sum() / self.weights.sum())
 
+    def better(self, other: Trial) -> bool:
+        """Whether it is to be preferred; one that is not trusted never is to one that is."""
+        if self.trusted != other.trusted:
+            return self.trusted
+        return self.score > other.score
+
     def clearly_better(self, other: Trial) -> bool:
         """Whether the scores differ by more than the standard error of their difference.
 
@@ -53,7 +89,7 @@ class Trial:
         trial that is not trusted is worse than any that is.
         """
         if not (self.trusted and other.trusted):
-            return self.trusted
+            return self.trusted and not other.trusted
         gain = self.score - other.score
         deviations = other.costs - self.costs - gain * self.weights
         n = len(deviations)
@@ -65,118 +101,272 @@ class Trial:
         return Trial(self.costs[samples], self.weights[samples], self.trusted)
 
 
-def select_alpha(
-    model: StructuredModel,
-    problem: Problem,
-    classes: np.ndarray,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    node_weight: Any,
-) -> tuple[float, dict[float, float]]:
-    """(best alpha, score of each) by cross-validation over ``model.alphas``.
+def choose(model: StructuredModel, samples: Samples) -> Choice:
+    """The setting and the decision that cost least on held-out samples.
 
-    ``problem`` is that of all samples; its alpha plays no part.
-    Each fold goes from the largest alpha to the smallest, starting from the weights before. What
-    was not trained to its tolerance is not compared, unless there is nothing else.
+    What was not trained to its tolerance is not chosen, unless there is nothing else.
     """
-    # With its rows named, the cost stays the same in a fold that lacks a label.
-    loss = CostMatrix(as_loss(model.loss).matrix(classes), classes)
-    splits = list(_splitter(model, len(y)).split(np.arange(len(y))))
-    folds = [_Fold(model, loss, (X, y, sample_weight, node_weight), *split) for split in splits]
-    trials: dict[float, Trial] = {}
-    if isinstance(model.alphas, str):
-        total = float(len(y) if sample_weight is None else np.sum(sample_weight))
-        baseline = best_constant(loss.matrix(classes), problem, total)
+    search = _Search(model, samples)
+    name, clock, pace = type(model).__name__, _Clock(model.max_time), Pace()
+    with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as show:
+        for place in search.places():
+            if not clock.has_time:
+                break
+            setting, found = search.setting(place), []
+            for f, fold in enumerate(search.folds):
+                done = (len(search.trials) + f / len(search.folds)) / search.expected
+                show(f"{setting}, fold {f + 1} of {len(search.folds)}", pace.left(done))
+                found.append(fold.trial(setting, search.decisions(place)))
+            search.trials[place] = _pooled(found)
+            clock.lap()
+    clock.warn(name, len(search.trials))
+    tried = search.tried()
+    _warn_of_missed(model, tried)
+    return Choice.of(tried)
+
+
+class _Clock:
+    """What is left of ``max_time``, with room for the fit that follows the choice."""
+
+    def __init__(self, max_time: float | None) -> None:
+        self.limit, self.started = max_time, time.perf_counter()
+        self.longest, self.last, self.cut = 0.0, self.started, False
+
+    @property
+    def has_time(self) -> bool:
+        """Whether another trial and the fit on all samples should end in time."""
+        if self.limit is None or not self.longest:
+            return True
+        self.cut = time.perf_counter() - self.started + 3 * self.longest > self.limit
+        return not self.cut
+
+    def lap(self) -> None:
+        """A trial is over."""
+        now = time.perf_counter()
+        self.longest, self.last = max(self.longest, now - self.last), now
+
+    def warn(self, name: str, n_trials: int) -> None:
+        """Say that the choice was cut short, if it was."""
+        if self.cut:
+            warnings.warn(
+                f"{name}: max_time={self.limit:g} seconds ended the choice after {n_trials} "
+                "settings were tried; the best of them is taken. With more time it may find a "
+                "better one.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+class _Search:
+    """Where to look next, given what was found so far."""
+
+    def __init__(self, model: StructuredModel, samples: Samples) -> None:
+        self.model = model
+        every = MemoryShards(samples)
+        plan = every.prepare(model._settings(_members(model, False)[0], 1.0), _silent)
+        problem = every.first.given
+        self.plan, self.members = plan, _members(model, problem.relaxed)
+        self.alphas = listed_alphas(model)
+        # With its rows named, the cost stays the same in a fold that lacks a label.
+        loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
+        splits = list(_splits(model, samples, problem.design.batch.n_nodes))
+        self.folds = [_Fold(model, loss, samples, *split) for split in splits]
+        self.trials: dict[Place, dict[str, Trial]] = {}
+        self.first = FIRST / plan.weight
         held_out = np.concatenate([test for _, test in splits])
-        steps = walk(FIRST / total, trials, baseline.of(held_out))
-    else:
-        steps = iter(sorted({float(a) for a in np.ravel(np.asarray(model.alphas))}, reverse=True))
-    pace = Pace()
-    with progress(f"{type(model).__name__} choosing alpha", bool(model.verbose)) as show:
-        for alpha in steps:
-            found = []
-            for f, fold in enumerate(folds):
-                done = (len(trials) + f / len(folds)) / _expected(model, trials)
-                show(f"alpha {alpha:.2g}, fold {f + 1} of {len(folds)}", pace.left(done))
-                found.append(fold.trial(alpha))
-            trials[alpha] = _pooled(found)
-    trusted = {alpha: trial for alpha, trial in trials.items() if trial.trusted} or trials
-    scores = {alpha: trusted[alpha].score for alpha in sorted(trusted, reverse=True)}
-    _warn_of_missed(model, trials)
-    return best_alpha(scores), scores
+        self.baseline = best_constant(plan, problem).of(held_out)
+
+    @property
+    def expected(self) -> int:
+        """How many settings will be tried in the end, as far as one can say now."""
+        known = len(self.alphas) * len(self.members)
+        return max(known or 4 + 2 * len(self.members), len(self.trials) + 1)
+
+    def setting(self, place: Place) -> Setting:
+        """The parameters of a model."""
+        if self.alphas:
+            return Setting(*place[:2], self.alphas[place.step])
+        alpha = self.first / STEP**place.step
+        if len(self.members) > 1:
+            alpha /= unit_of_alpha(place.temperature, self.plan.unit)
+        return Setting(*place[:2], alpha)
+
+    def decisions(self, place: Place) -> tuple[str, ...]:
+        """Those to compare; with equal costs the predictor's is much like the best labelling."""
+        if self.model.decision != "auto":
+            return (self.model.decision,)
+        if place.objective == "likelihood":
+            return ("bayes", "map")
+        if place.temperature == math.inf:
+            return ("bayes",)
+        smooth = ("bayes",) if place.temperature > 0 else ()
+        if place.objective == "hinge" or equal_costs(self.plan.cost):
+            return ("map", *smooth)
+        return ("predictor", "map", *smooth)
+
+    def best_of(self, place: Place) -> Trial:
+        """The trial with the best decision."""
+        first, *others = self.trials[place].values()
+        for other in others:
+            first = other if other.better(first) else first
+        return first
+
+    def places(self) -> Iterator[Place]:
+        """The points to try; each is given once all before it have been tried."""
+        if self.alphas:
+            for member in self.members:
+                yield from (Place(*member, number) for number in range(len(self.alphas)))
+            return
+        middle, *others = self.members
+
+        def trial(step: int) -> Trial:
+            return self.best_of(Place(*middle, step))
+
+        for step in walk(trial, self.baseline):
+            yield Place(*middle, step)
+        best = self.ranking()[0]
+        for member in others:
+            yield Place(*member, best.step)
+        if others:
+            yield from self._refined(self.ranking())
+
+    def _refined(self, ranking: Sequence[Place]) -> Iterator[Place]:
+        """Along alpha from the best place, and from the next one if it is not clearly worse."""
+        first, second = ranking[:2]
+        for place in (first, second):
+            clearly = self.best_of(first).clearly_better(self.best_of(place))
+            for direction in () if clearly else (1, -1):
+                yield from self._slide(place, direction)
+
+    def _slide(self, place: Place, direction: int) -> Iterator[Place]:
+        """On from a place along alpha, while that helps."""
+        for _ in range(PATIENCE + 1):
+            following = place._replace(step=place.step + direction)
+            if following not in self.trials:
+                yield following
+            if not self.best_of(following).better(self.best_of(place)):
+                return
+            place = following
+
+    def ranking(self) -> list[Place]:
+        """One place for each member of the family, the best first."""
+
+        def rank(place: Place) -> tuple[bool, float, int]:
+            found = self.best_of(place)
+            return found.trusted, found.score, -place.step
+
+        best: dict[tuple[str, float], Place] = {}
+        for place in sorted(self.trials, key=rank, reverse=True):
+            best.setdefault(place[:2], place)
+        return list(best.values())
+
+    def tried(self) -> list[Tried]:
+        """All that was tried."""
+        return [
+            Tried(*self.setting(place), decision, trial.score, trial.trusted)
+            for place, found in self.trials.items()
+            for decision, trial in found.items()
+        ]
 
 
-def best_alpha(scores: Mapping[float, float]) -> float:
-    """The alpha of the highest score; among equals the strongest: it varies least."""
-    return max(scores, key=lambda alpha: (scores[alpha], alpha))
+def unit_of_alpha(temperature: float, unit: float) -> float:
+    """By what alpha is to be divided so that the penalty is as strong as a CRF's.
 
-
-def walk(first: float, trials: Mapping[float, Trial], baseline: Trial) -> Iterator[float]:
-    """Penalties to try, given the ``trials`` of those tried so far.
-
-    Down from ``first`` until two steps have brought no clear improvement, or training misses its
-    tolerance, as it would for weaker penalties too; up as well if none was clearly better than
-    ``first``. While none is clearly better than ``baseline``, the walk goes on: penalties are still
-    too strong for anything to be learnt. So the walk passes the best on both sides, however
-    features and costs are scaled (unless it lies beyond seven orders of magnitude), and noise does
-    not lengthen it.
+    With T above 0 the objective is T times that of a CRF with weights θ / T and the penalty
+    alpha T, apart from the cost; ``unit`` is what a temperature of 1 comes to. Where the cost
+    prevails, weights no longer shrink with T.
     """
+    return 1.0 if temperature == math.inf else max(temperature, COLD) * unit
 
-    def trial(step: int) -> Trial:
-        return trials[first / STEP**step]
 
-    yield first
+def walk(trial: Callable[[int], Trial], baseline: Trial) -> Iterator[int]:
+    """Steps to weaker penalties (or, below 0, stronger ones); ``trial(step)`` tells how one did.
+
+    Down from the first until two steps have brought no clear improvement, or training misses its
+    tolerance, as it would for weaker penalties too; up as well if none was clearly better than
+    the first and that was trained to its tolerance. While none is clearly better than ``baseline``,
+    the walk goes on: penalties are still too strong for anything to be learnt. So the walk passes
+    the best on both sides, however features and costs are scaled (unless it lies beyond seven
+    orders of magnitude), and noise does not lengthen it.
+    """
+    yield 0
     best = 0  # the step of the last clear improvement
     for direction in (1, -1):
         step = idle = 0
-        while idle < PATIENCE and abs(step) < FARTHEST:
-            if direction > 0 and not trial(step).trusted:
-                break
+        while idle < PATIENCE and abs(step) < FARTHEST and trial(step).trusted:
             step += direction
-            yield first / STEP**step
+            yield step
             if trial(step).clearly_better(trial(best)):
                 best, idle = step, 0
             elif direction > 0:
                 idle += trial(best).clearly_better(baseline)
             else:
-                idle += trial(best).trusted
+                idle += 1
         if best > 0:
             return
 
 
-def best_constant(matrix: np.ndarray, problem: Problem, total_weight: float) -> Trial:
+def listed_alphas(model: StructuredModel) -> list[float]:
+    """The penalties to compare, strongest first; none if they are to be found."""
+    if model.alphas is not None and not isinstance(model.alphas, str):
+        return sorted({float(a) for a in np.ravel(np.asarray(model.alphas))}, reverse=True)
+    if model.alphas is None and model.alpha is not None:
+        return [float(model.alpha)]
+    return []
+
+
+def _members(model: StructuredModel, relaxed: bool) -> list[tuple[str, float]]:
+    """(objective, temperature) of the members to compare; the first is where to start."""
+    objectives = model._objectives
+    if objectives == ("likelihood",):
+        return [("likelihood", math.inf)]
+    if not isinstance(model.temperature, str):
+        return [(objective, float(model.temperature)) for objective in objectives]
+    if relaxed:  # a relaxed adversary has no entropy
+        return [(objective, 0.0) for objective in objectives]
+    members = [MIDDLE, *CORNERS, *BETWEEN]
+    if objectives == ("hinge",):
+        members = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
+    least = 1e-300 if model.decision == "bayes" else 0.0
+    return [member for member in members if member[0] in objectives and member[1] >= least]
+
+
+def best_constant(plan: Plan, problem: Problem) -> Trial:
     """What every sample would cost if all nodes got the one label that is best for all."""
     starts = problem.design.batch.node_offsets[:-1]
-    per_sample = problem.share * total_weight
+    per_sample = problem.share * plan.weight
     costs = [
-        per_sample * np.add.reduceat(problem.node_weight * row[problem.labels], starts)
-        for row in matrix
+        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
+        for of_label in plan.cost.T
     ]
     return Trial(
         min(costs, key=np.sum), per_sample * np.add.reduceat(problem.node_weight, starts), True
     )
 
 
-def _pooled(trials: Sequence[Trial]) -> Trial:
-    """The held-out samples of all folds as one trial."""
-    weights = np.concatenate([trial.weights for trial in trials])
-    check_some_weight(weights.sum(), "weight", "held-out node")
-    costs = np.concatenate([trial.costs for trial in trials])
-    return Trial(costs, weights, all(trial.trusted for trial in trials))
+def _pooled(folds: Sequence[dict[str, Trial]]) -> dict[str, Trial]:
+    """For each decision the held-out samples of all folds as one trial."""
+    pooled = {}
+    for decision in folds[0]:
+        trials = [found[decision] for found in folds]
+        weights = np.concatenate([trial.weights for trial in trials])
+        check_some_weight(weights.sum(), "weight", "held-out node")
+        costs = np.concatenate([trial.costs for trial in trials])
+        pooled[decision] = Trial(costs, weights, all(trial.trusted for trial in trials))
+    return pooled
 
 
-def _warn_of_missed(model: StructuredModel, trials: Mapping[float, Trial]) -> None:
+def _warn_of_missed(model: StructuredModel, tried: Sequence[Tried]) -> None:
     """Say which penalties could not be compared: a better one may lie there."""
-    missed = [alpha for alpha, trial in trials.items() if not trial.trusted]
+    missed = [one.alpha for one in tried if not one.trusted]
     if missed:
         warnings.warn(
-            f"{type(model).__name__}: with alpha={max(missed):.2g} training missed tol="
-            f"{model.tol:g} within the {_passes(model)} passes that a fold of the cross-validation "
+            f"{type(model).__name__}: with alpha={max(missed):.2g} training missed a gap of "
+            f"{_trial_tol(model):g} within the {_passes(model)} passes that a fold of the choice "
             "may take; it and weaker penalties are not compared. To try them, raise max_iter or "
             "tol, or scale the features alike.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -184,21 +374,22 @@ def _passes(model: StructuredModel) -> int:
     return int(np.ceil(SHARE_OF_PASSES * model.max_iter))
 
 
-def _expected(model: StructuredModel, trials: Mapping[float, Trial]) -> int:
-    """How many alphas will be tried in the end, as far as one can say now."""
-    if isinstance(model.alphas, str):
-        return max(6, len(trials) + 1)
-    return np.size(np.asarray(model.alphas))
+def _trial_tol(model: StructuredModel) -> float:
+    return max(model.tol, TRIAL_TOL)
+
+
+def _silent(_: str) -> None:
+    pass
 
 
 class _Fold:
-    """A part to train on, a part to score, and the model that goes down the path."""
+    """A part to train on, a part to judge by, both encoded once, and the last fit."""
 
     def __init__(
         self,
         model: StructuredModel,
         loss: LossLike,
-        values: tuple[Any, ...],
+        samples: Samples,
         train: np.ndarray,
         test: np.ndarray,
     ) -> None:
@@ -208,39 +399,87 @@ class _Fold:
             verbose=0,
             warm_start=True,
             max_iter=_passes(model),
+            tol=_trial_tol(model),
+            max_time=None,
             checkpoint=None,
         )
-        self.train = [_part(value, train) for value in values]
-        self.test = [_part(value, test) for value in values]
-        self.alpha = np.inf
+        self.shards = MemoryShards(_part(samples, train))
+        self.test = _part(samples, test)
+        self.plan: Plan | None = None
+        self.held_out: HeldOut
+        self.last: Setting
 
-    def trial(self, alpha: float) -> Trial:
-        """Train and look at what is held out; weights of a larger alpha are the start."""
-        self.model.set_params(alpha=alpha)
-        if alpha > self.alpha:
-            self.model.__dict__.pop("coef_")
-        self.alpha = alpha
-        with warnings.catch_warnings():  # the final fit reports its own convergence
+    def trial(self, setting: Setting, decisions: Sequence[str]) -> dict[str, Trial]:
+        """Train, and look at what is held out with every decision."""
+        model = self.model
+        with warnings.catch_warnings():  # the final fit says what there is to say
             warnings.simplefilter("ignore", UserWarning)
-            self.model.fit(*self.train)
-        if self.model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt("interrupted while choosing alpha; no model was trained")
-        trusted = self.model.duality_gap_ <= self.model.tol
-        costs, weights = self.model._sample_costs(*self.test)
-        return Trial(costs, weights, trusted)
+            self._train(setting)
+        if model.status_ is Status.INTERRUPTED:
+            raise KeyboardInterrupt("interrupted while choosing; no model was trained")
+        trusted = model.duality_gap_ <= model.tol
+        if not hasattr(self, "held_out"):
+            given = self.test
+            self.held_out = HeldOut(model, given.X, given.y, given.sample_weight, given.node_weight)
+        found = {}
+        for decision in decisions:
+            model.decision = decision
+            costs = self.held_out.costs(self.held_out.decided(model))
+            found[decision] = Trial(costs, self.held_out.weights, trusted)
+        return found
+
+    def _train(self, setting: Setting) -> None:
+        start = None
+        if self.plan is None:
+            settings = self.model._settings(setting[:2], setting.alpha)
+            self.plan = self.shards.prepare(settings, _silent)
+        else:
+            start = self._start(self.plan, setting)
+            self.plan = self.plan.at(*setting)
+            self.shards.again(self.plan)
+        self.last = setting
+        optimizer = self.model._chosen_optimizer(self.shards, self.plan)
+        self.model._learn(self.shards, optimizer, self.plan.learnt(), start)
+
+    def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
+        """The weights of the last fit, as large as they would be at the new temperature.
+
+        None to start afresh, where the last penalty was weaker.
+        """
+        if setting[:2] == self.last[:2] and setting.alpha > self.last.alpha:
+            self.model.__dict__.pop("_warm", None)
+            return None
+        units = (unit_of_alpha(one.temperature, plan.unit) for one in (setting, self.last))
+        new, old = units
+        return self.model.coef_ * (new / old)
 
 
-def _splitter(model: StructuredModel, n_samples: int) -> Any:
-    """The folds that ``cv`` asks for."""
-    if not isinstance(model.cv, int | np.integer):
-        return check_cv(model.cv)
-    if not 2 <= model.cv <= n_samples:
+def _splits(
+    model: StructuredModel, samples: Samples, n_nodes: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The folds that ``cv`` asks for; "auto" holds one fifth out where samples are many."""
+    n_samples, cv = len(samples.y), model.cv
+    if not isinstance(cv, int | np.integer | str):
+        yield from check_cv(cv).split(np.arange(n_samples))
+        return
+    n_folds = min(FOLDS, n_samples) if isinstance(cv, str) else int(cv)
+    if n_samples < 2:
         raise InvalidInputError(
-            f"{type(model).__name__}: cv={model.cv} folds, but there are {n_samples} samples; "
+            f"{type(model).__name__}: there is one sample, so none can be held out to choose "
+            f"{model._to_choose}; give more samples, or the values themselves."
+        )
+    if not 2 <= n_folds <= n_samples:
+        raise InvalidInputError(
+            f"{type(model).__name__}: cv={n_folds} folds, but there are {n_samples} samples; "
             f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
         )
-    return KFold(int(model.cv), shuffle=True, random_state=model.random_state)
+    folds = KFold(n_folds, shuffle=True, random_state=model.random_state)
+    for split in folds.split(np.arange(n_samples)):
+        yield split
+        if isinstance(cv, str) and n_nodes >= LARGE:
+            return
 
 
-def _part(values: Any, indices: np.ndarray) -> Any:
-    return None if values is None else _safe_indexing(values, indices)
+def _part(samples: Samples, indices: np.ndarray) -> Samples:
+    given = samples.X, samples.y, samples.sample_weight, samples.node_weight
+    return Samples(*(None if one is None else _safe_indexing(one, indices) for one in given))

@@ -31,21 +31,27 @@ from robustruct.formats.container import (
     write_container,
 )
 from robustruct.formats.text import shown
-from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels
+from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels, as_loss
 from robustruct.models.agm import AGM
+from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
+from robustruct.models.choice import MEMBERS, Tried
 from robustruct.models.crf import CRF
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import Record
 from robustruct.status import Status
 
-MODEL = Kind("robustruct-model", 1, "model.save()")
+MODEL = Kind("robustruct-model", 2, "model.save()", oldest=2)
+"""In files of format 1 rows of cost matrices were the predicted labels."""
 
-MODELS: dict[str, type[StructuredModel]] = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
+MODELS: dict[str, type[StructuredModel]] = {
+    kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
+}
 OF_ONE_FIT = ("engine", "checkpoint")
 """Parameters that say where a fit was made, which means nothing to who loads the model."""
 
+DECISIONS = ("map", "predictor", "bayes")
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
 
 
@@ -164,8 +170,8 @@ def _check_weights(model: StructuredModel) -> None:
     n = space.n_node_features * k + space.n_edge_features * k * k
     if model.coef_.shape != (n,) or model.cost_.shape != (k, k):
         raise InvalidInputError("its weights do not fit its features and labels.")
-    if model.temperature > 0 and not getattr(model, "temperature_", 0.0) > 0:
-        raise InvalidInputError("it has a temperature, but not in the units of its costs.")
+    if (model.temperature_ > 0) != (model.absolute_temperature_ > 0):
+        raise InvalidInputError("its temperatures, with and without units, contradict each other.")
 
 
 # ------------------------------------------------------------------------- the attributes of a fit
@@ -194,8 +200,15 @@ def _are_records(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, Record) for item in value)
 
 
-def _are_scores(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, [*value, *value.values()]))
+def _are_trials(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, Tried)
+        and one.objective in MEMBERS
+        and one.decision in DECISIONS
+        and all(map(_is_number, (one.temperature, one.alpha, one.score)))
+        and isinstance(one.trusted, bool)
+        for one in value
+    )
 
 
 def _is_dict(value: Any) -> bool:
@@ -206,7 +219,11 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "classes_": _are_labels,
     "coef_": lambda value: _is_finite(value, 1),
     "cost_": lambda value: _is_finite(value, 2),
-    "temperature_": lambda value: _is_number(value) and 0 <= value < math.inf,
+    "labels_as_lists_": lambda value: isinstance(value, bool),
+    "temperature_": lambda value: _is_number(value) and 0 <= value <= math.inf,
+    "absolute_temperature_": lambda value: _is_number(value) and 0 <= value < math.inf,
+    "decision_": lambda value: value in DECISIONS,
+    "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),
     "n_samples_": _is_count,
@@ -215,7 +232,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "feature_names_in_": _are_labels,
     "input_": _is_dict,
     "alpha_": lambda value: _is_number(value) and 0 < value < math.inf,
-    "alpha_scores_": _are_scores,
+    "trials_": _are_trials,
     "history_": _are_records,
     "n_iter_": _is_count,
     "status_": lambda value: isinstance(value, Status),
@@ -225,7 +242,18 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
 }
 """Whether a value may be an attribute of a fitted model; a file cannot set any other."""
 
-NEEDED = {"classes_", "coef_", "cost_", "alpha_", "history_", "n_iter_", "duality_gap_"}
+NEEDED = {
+    "absolute_temperature_",
+    "alpha_",
+    "classes_",
+    "coef_",
+    "cost_",
+    "decision_",
+    "duality_gap_",
+    "history_",
+    "n_iter_",
+    "temperature_",
+}
 
 
 # ------------------------------------------------------------------------- the parts of a model
@@ -234,16 +262,23 @@ NEEDED = {"classes_", "coef_", "cost_", "alpha_", "history_", "n_iter_", "dualit
 def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     for name in OF_ONE_FIT:
-        del parameters[name]
-    accepted = model._parameters["optimizer"]
-    assert isinstance(accepted, OptimizerFor)
-    parameters["optimizer"] = accepted.stored(parameters["optimizer"])
+        parameters.pop(name, None)
+    accepted = model._parameters.get("optimizer")
+    if isinstance(accepted, OptimizerFor):
+        parameters["optimizer"] = accepted.stored(parameters["optimizer"])
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
     loss = parameters["loss"]
-    if isinstance(loss, Loss) and type(loss) not in (*LOSSES.values(), CostMatrix):
+    if isinstance(loss, Loss) and not _is_storable(loss):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)
     return {key: _described(value, key, arrays) for key, value in parameters.items()}
+
+
+def _is_storable(loss: Any) -> bool:
+    """Whether a loss needs no code of its own: others are kept as their costs."""
+    if type(loss) is CostMatrix and loss.single is not None:
+        return _is_storable(as_loss(loss.default))
+    return type(loss) in (*LOSSES.values(), CostMatrix)
 
 
 def _described_space(space: FeatureSpace, arrays: Arrays) -> dict[str, Any]:
@@ -291,6 +326,9 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, list | range):
+        trials = [list(item) for item in value if isinstance(item, Tried)]
+        if trials:
+            return {"trials": [[inner(part) for part in one] for one in trials]}
         if value and all(isinstance(item, Record) for item in value):
             arrays[where] = np.array([astuple(item) for item in value])  # type: ignore[arg-type]
             return {"records": where}
@@ -300,7 +338,10 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, Mapping):
         return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
     if isinstance(value, CostMatrix):
-        return {"costs": inner(value.costs), "labels": inner(value.labels)}
+        labels, default = inner(value.labels), inner(value.default)
+        if value.single is not None:
+            return {"single": inner(value.single), "labels": labels, "default": default}
+        return {"costs": inner(value.costs), "labels": labels}
     if isinstance(value, Loss) and type(value).__name__ in LOSSES:
         return {"loss": type(value).__name__}
     if isinstance(value, Status):
@@ -342,10 +383,14 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return as_labels(items) if value["dtype"] == "O" else np.array(items, np.str_)
     if "records" in value:
         return [Record(int(row[0]), *row[1:]) for row in arrays[value["records"]].tolist()]
+    if "trials" in value:
+        return [Tried(*_restored(row, arrays)) for row in value["trials"]]
     if "dict" in value:
         return dict(_restored(value["dict"], arrays))
     if "costs" in value:
         return CostMatrix(_restored(value["costs"], arrays), _restored(value["labels"], arrays))
+    if "single" in value:
+        return CostMatrix(*(_restored(value[k], arrays) for k in ("single", "labels", "default")))
     if "loss" in value:
         return LOSSES[value["loss"]]()
     if "status" in value:

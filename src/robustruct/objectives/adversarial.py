@@ -49,6 +49,8 @@ class Outline:
     """See `Problem.unavoidable`."""
     taken_off: float
     """See `Problem.taken_off`."""
+    l1: float = 0.0
+    """See `Problem.l1`."""
 
     def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
         """How far the bounds of a certificate can be off through rounding alone.
@@ -75,6 +77,7 @@ class Outline:
             sum(part.score_size for part in parts),
             sum(part.unavoidable for part in parts),
             sum(part.taken_off for part in parts),
+            parts[0].l1,
         )
 
 
@@ -159,6 +162,8 @@ class Problem:
     drown them if it stayed."""
     temperature: float = 0.0
     """T, in the units of the cost; above 0 the objective is smooth: see objectives/smooth.py."""
+    l1: float = 0.0
+    """Strength of the penalty l1 |θ|_1 of a likelihood, beside that of alpha."""
 
     @property
     def n_labels(self) -> int:
@@ -182,11 +187,8 @@ class Problem:
             cost_size=self.cost_size,
             score_size=self.score_size,
             taken_off=self.taken_off,
+            l1=self.l1,
         )
-
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same problem under another penalty."""
-        return replace(self, alpha=alpha)
 
     def digests(self) -> dict[str, str]:
         """Digests of all arrays that training depends on, by what they mean to users."""
@@ -200,7 +202,7 @@ class Problem:
                 "parent": batch.parent,
                 "table_of": design.table_of,
                 "table_row": design.table_row,
-                "table_turned": design.table_turned,
+                "table_turned": design.table_transposed,
                 "type_of": design.type_of,
             },
             "labels": {"labels": self.labels},
@@ -268,14 +270,14 @@ class Problem:
         row_of, masks = self.label_masks
         allowed = np.isfinite(masks)
         if self.truth_is_predictor:
-            tilts, at = self.cost, self.labels
+            costs, at = self.cost, self.labels
         else:
-            tilts = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
+            costs = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
             at = row_of
         T, total = self.temperature, np.full(len(self.labels), -np.inf)
         for b in range(self.n_labels):
-            tilt = np.where(allowed[row_of, b], self.node_weight * tilts[at, b] / T, -np.inf)
-            total = np.logaddexp(total, tilt)
+            added = np.where(allowed[row_of, b], self.node_weight * costs[at, b] / T, -np.inf)
+            total = np.logaddexp(total, added)
         return T * float(self.node_share @ total)
 
     @cached_property

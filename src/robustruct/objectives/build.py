@@ -8,11 +8,12 @@ the shards' objectives add up to that of all samples. Samples in memory are the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus, Rules
 from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
@@ -24,6 +25,7 @@ from robustruct.losses import (
     check_costs,
     class_weighted,
     encode_labels,
+    predicted_first,
     sorted_labels,
 )
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
@@ -181,18 +183,23 @@ class Summary:
     features: FeatureSummary
     labels: LabelSummary | None
     """None where there are no samples."""
+    bad_labels: BadLabels = NONE_BAD
+    """Those that were put right."""
 
     def merged(self, other: Summary) -> Summary:
         """The summary of both; shards that do not fit together are an error that names them."""
+        bad = self.bad_labels.merged(other.bad_labels)
         if self.labels is None or other.labels is None:
-            return other if self.labels is None else self
-        return Summary(self.features.merged(other.features), self.labels.merged(other.labels))
+            return replace(other if self.labels is None else self, bad_labels=bad)
+        features, labels = self.features.merged(other.features), self.labels.merged(other.labels)
+        return Summary(features, labels, bad)
 
 
 def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
+    bad = corpus.bad_labels if isinstance(corpus, CleanCorpus) else NONE_BAD
     if not len(corpus):
-        return Summary(FeatureSummary(), None)
+        return Summary(FeatureSummary(), None, bad)
     with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
         truth = _truth(corpus, np.diff(parts.nodes.offsets))
@@ -202,6 +209,7 @@ def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
         return Summary(
             FeatureSummary.of_parts(parts, hashed=hashed, source=corpus.name),
             LabelSummary.of(truth, types, type_of),
+            bad,
         )
 
 
@@ -220,26 +228,60 @@ class Plan:
     """For each type of node the labels it may get; empty without types."""
     rules: Constraints
     cost: np.ndarray
-    """(k, k) costs [predicted, true], class weights included."""
-    problem_cost: np.ndarray
-    """(k, k) the cost matrix of the training problem, of which the least is 0."""
-    offset: float
-    """What was taken off every cost for that."""
-    truth_is_predictor: bool
+    """(k, k) costs [true, predicted], class weights included."""
+    objective: str
+    """See `Settings`."""
+    unit: float
+    """What a temperature of 1 comes to, in the units of the cost."""
+    temperature: float
+    """Free of units; infinite for a likelihood."""
     alpha: float
     weight: float
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
     n_jobs: int | None
-    temperature: float
-    """T of the training problem."""
+    l1: float = 0.0
+
+    def at(self, objective: str, temperature: float, alpha: float) -> Plan:
+        """The same for another objective, temperature and penalty."""
+        return replace(self, objective=objective, temperature=temperature, alpha=alpha)
+
+    @property
+    def absolute_temperature(self) -> float:
+        """T of the training problem; without costs their unit is free."""
+        return 1.0 if self.temperature == np.inf else self.temperature * self.unit
+
+    @property
+    def _game_cost(self) -> np.ndarray:
+        """(k, k) costs as training takes them, [predictor's label, adversary's label].
+
+        The hinge prices predicting b where y is true: its predictor plays y, its adversary b.
+        """
+        if self.temperature == np.inf:
+            return np.zeros_like(self.cost)
+        return self.cost if self.objective == "hinge" else predicted_first(self.cost)
+
+    def retuned(self, problem: Problem) -> Problem:
+        """A problem of the same samples for this objective, temperature and penalty."""
+        cost = self._game_cost
+        offset = float(cost.min())  # the least cost is 0
+        return replace(
+            problem,
+            truth_is_predictor=self.objective == "hinge",
+            cost=np.ascontiguousarray(cost - offset),
+            offset=offset,
+            alpha=self.alpha,
+            temperature=self.absolute_temperature,
+        )
 
     def learnt(self) -> dict[str, Any]:
         """The attributes that a model has before it is trained."""
         found: dict[str, Any] = {
             "classes_": self.classes,
             "cost_": self.cost,
+            "alpha_": self.alpha,
             "temperature_": self.temperature,
+            "absolute_temperature_": self.absolute_temperature,
             "_space": self.space,
             "_rules": self.rules,
         }
@@ -267,20 +309,19 @@ class Plan:
         codes = encode_labels(truth.classes, names, "y")[truth.codes]
         labels = np.ascontiguousarray(design.batch.from_user(codes))
         self.rules.check_truth(design, labels, self.classes)
-        return Problem(
+        problem = Problem(
             design=design,
             labels=labels,
-            cost=self.problem_cost,
+            cost=self.cost,
             node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
             share=truth.sample_weight / self.weight,
             alpha=self.alpha,
             constraints=self.rules,
-            truth_is_predictor=self.truth_is_predictor,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
-            offset=self.offset,
-            temperature=self.temperature,
+            l1=self.l1,
         )
+        return self.retuned(problem)
 
 
 class Settings(Protocol):
@@ -291,10 +332,12 @@ class Settings(Protocol):
     class_weight: Any
     forbidden: Any
     constraints: Any
+    bad_labels: str
     inference: str
     n_jobs: int | None
     bias: bool
     temperature: float
+    l1: float
     objective: str
     """"game" (AGM), "hinge" (SSVM: the predictor is held at the truth) or "likelihood" (CRF: costs
     play a part in decisions only)."""
@@ -314,6 +357,9 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
     """
     space = FeatureSpace.of_summary(summary.features, bias=settings.bias, min_count=min_count)
     assert summary.labels is not None  # where there are features there are labels
+    rules = Rules.of(settings.constraints, settings.bad_labels)
+    if rules is not None:
+        summary.bad_labels.warn(rules)
     return planned(settings, space, summary.labels)
 
 
@@ -345,26 +391,19 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    # The hinge prices predicting b where y is true; the game, p where the adversary plays b.
-    game_cost = cost.T if settings.objective == "hinge" else cost
-    if settings.objective == "likelihood" or settings.temperature == np.inf:
-        game_cost, temperature = np.zeros_like(cost), 1.0
-    else:
-        unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
-        temperature = float(settings.temperature) * unit
-    offset = float(game_cost.min())
+    likelihood = settings.objective == "likelihood"
     return Plan(
         space=space,
         classes=classes,
         type_labels=types,
         rules=rules,
         cost=cost,
-        problem_cost=np.ascontiguousarray(game_cost - offset),
-        offset=offset,
-        truth_is_predictor=settings.objective == "hinge",
+        objective=settings.objective,
+        unit=unit_of_temperature(cost, labels.node_weight / labels.n_nodes),
+        temperature=np.inf if likelihood else float(settings.temperature),
         alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,
-        temperature=temperature,
+        l1=float(settings.l1),
     )

@@ -21,20 +21,21 @@ import numpy as np
 from robustruct.features import SparseRows, split_weights
 from robustruct.features.matrix import sparse_rows, transposed_product
 from robustruct.kernels.natural_bounds import natural_marginals, natural_regrets
-from robustruct.kernels.smooth_structs import (
+from robustruct.kernels.structs import (
     FORBIDDEN,
     FREE,
     NOBODY,
     TRUTH,
-    Adversary,
-    Costs,
     Features,
-    Rules,
-    Samples,
-    Settings,
+    GibbsAdversary,
+    JunctionTrees,
+    LabelledGraphs,
+    PaddedCosts,
+    PaddedRules,
+    Rows,
+    SmoothSettings,
     Weights,
 )
-from robustruct.kernels.structs import JunctionTrees
 from robustruct.objectives.adversarial import Excess, Problem
 from robustruct.parallel import over_samples
 
@@ -67,13 +68,15 @@ class SmoothObjective:
         self.edges: SparseRows = sparse_rows(design.edges)
         row_of, masks = problem.label_masks
         pairs = problem.constraints.pairs
-        self.rules = Rules(row_of, forbidding(masks), forbidding(pairs))
-        self.samples, rows = self._own_tables()
+        self.rules = PaddedRules(row_of, forbidding(masks), forbidding(pairs))
+        self.samples = self._own_tables()
         x, f = self.nodes, self.edges
-        self.features = Features(x.indptr, x.indices, x.data, f.indptr, f.indices, f.data, rows)
+        self.features = Features(
+            Rows(x.indptr, x.indices, x.data), Rows(f.indptr, f.indices, f.data)
+        )
 
-    def _own_tables(self) -> tuple[Samples, np.ndarray]:
-        """(graphs with the numbers of each sample's own tables, the row behind each own table)."""
+    def _own_tables(self) -> LabelledGraphs:
+        """The graphs, with the numbers of each sample's own tables."""
         problem, design = self.problem, self.problem.design
         batch = design.batch
         slots = np.flatnonzero(batch.parent >= 0)
@@ -83,14 +86,11 @@ class SmoothObjective:
         own, number = np.unique(keys, return_inverse=True)
         start = np.zeros(batch.n_samples + 1, np.intp)
         np.cumsum(np.bincount(own // n_rows, minlength=batch.n_samples), out=start[1:])
-        table, turned = np.zeros(batch.n_slots, np.intp), np.zeros(batch.n_slots, np.intp)
+        table, transposed = np.zeros(batch.n_slots, np.intp), np.zeros(batch.n_slots, np.intp)
         table[slots] = number - start[sample_of]
-        turned[slots] = design.table_turned[design.table_of[slots]]
-        samples = Samples(
-            batch.node_offsets, batch.parent, batch.child, batch.chord_offsets, table, turned,
-            start, problem.labels,
-        )  # fmt: skip
-        return samples, (own % n_rows).astype(np.intp)
+        transposed[slots] = design.table_transposed[design.table_of[slots]]
+        row = (own % n_rows).astype(np.intp)
+        return LabelledGraphs(*batch.structure, table, transposed, start, row, problem.labels)
 
     @cached_property
     def trees(self) -> JunctionTrees | None:
@@ -112,21 +112,21 @@ class SmoothObjective:
 
     @property
     def width(self) -> int:
-        return self.rules.nodes.shape[1]
+        return self.rules.unary_mask.shape[1]
 
-    def costs(self, p0: np.ndarray, dtype: type) -> Costs:
+    def costs(self, p0: np.ndarray, dtype: type) -> PaddedCosts:
         """The cost matrix and the node weights in one type of numbers."""
         problem = self.problem
-        return Costs(
+        return PaddedCosts(
             padded(problem.cost.T, 0.0, dtype),
             padded(problem.cost, 0.0, dtype),
             problem.node_weight.astype(dtype),
             p0,
         )
 
-    def settings(self, temperature: float, inv_mu: float = 0.0) -> Settings:
+    def settings(self, temperature: float, inv_mu: float = 0.0) -> SmoothSettings:
         """The numbers of a pass."""
-        return Settings(float(temperature), float(inv_mu), self.player)
+        return SmoothSettings(float(temperature), float(inv_mu), self.player)
 
     def weights(self, theta: np.ndarray) -> Weights:
         """Views of θ."""
@@ -140,17 +140,15 @@ class SmoothObjective:
         problem, regrets = self.problem, np.empty(len(self.problem.share))
         costs, settings = self.costs(p, np.float64), self.settings(problem.temperature)
         weights = self.weights(theta)
+        given = self.samples, self.trees, self.features, weights, self.rules, costs, settings
         over_samples(
-            lambda first, last: natural_regrets(
-                first, last, self.samples, self.trees, self.features, weights, self.rules, costs,
-                settings, self.longest, regrets,
-            ),
+            lambda first, last: natural_regrets(first, last, *given, self.longest, regrets),
             problem.design.batch.node_offsets,
             problem.n_jobs,
-        )  # fmt: skip
+        )
         return float(problem.share @ regrets)
 
-    def moments(self, adversary: Adversary, out: np.ndarray) -> float:
+    def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:
         """Into ``out``: G(q). Return the part of the dual that is not the penalty."""
         problem, design = self.problem, self.problem.design
         k, n_rows = problem.n_labels, self.problem.design.edges.shape[0]
@@ -158,10 +156,8 @@ class SmoothObjective:
 
         def add(first: int, last: int) -> np.ndarray:
             sums = np.zeros((n_rows, k, k))
-            natural_marginals(
-                first, last, self.samples, self.trees, self.features.row, problem.share, adversary,
-                self.longest, r, sums,
-            )  # fmt: skip
+            given = self.samples, self.trees, problem.share, adversary
+            natural_marginals(first, last, *given, self.longest, r, sums)
             return sums
 
         parts = over_samples(add, design.batch.node_offsets, problem.n_jobs)

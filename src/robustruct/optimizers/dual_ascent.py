@@ -226,12 +226,13 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
         while ascent.n_passes < max_iter and not progress.finished:
             if ascent.has_seen:
                 ascent.move_centres()
-            _one_pass(ascent, progress, max_iter, seed)
+            ascent.run_pass(seed)
+            _end_pass(ascent, progress, max_iter)
             last = progress.finished or ascent.n_passes >= max_iter
             if last or progress.due(ascent.n_passes):
                 progress.keep(ascent)
-        if progress.n_iter < ascent.n_passes and not progress.finished:
-            # Resumed with a lower max_iter: what is there has no certificate yet.
+        if progress.n_iter < ascent.n_passes:
+            # Resumed with a lower max_iter, or out of time: what is there has no certificate yet.
             progress.report(ascent.n_passes, ascent.weights, *ascent.bounds())
         if ascent.kappa > PULL * ascent.alpha:
             progress.advice = WEAK_PENALTY
@@ -241,10 +242,9 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
         raise
 
 
-def _one_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
-    """A pass, and a certificate where one is due."""
+def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None:
+    """Count a pass, and make a certificate where one is due."""
     number = ascent.n_passes + 1
-    ascent.run_pass(seed)
     estimate = sum(ascent.gap_parts())
     scale = progress.scale(min(progress.primal, ascent.outline.untrained))
     progress.passed(number, ascent.optimism * estimate / scale)

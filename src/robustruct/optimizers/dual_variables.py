@@ -14,16 +14,16 @@ import numpy as np
 
 from robustruct.features import SparseRows, adjoint, split_weights
 from robustruct.features.matrix import sparse_rows
-from robustruct.game.atoms import Atoms
-from robustruct.game.blocks import Blocks
-from robustruct.kernels.atoms import visit_cyclic_samples
+from robustruct.game.edge_pairs import EdgePairs
+from robustruct.game.mixtures import LabellingMixtures
+from robustruct.kernels.mixtures import visit_cyclic_samples
 from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
 from robustruct.kernels.row_products import all_products
 from robustruct.kernels.structs import (
     Design,
     Features,
-    Marginals,
+    PendingMoves,
     Predictor,
     Products,
     Rows,
@@ -31,13 +31,13 @@ from robustruct.kernels.structs import (
     SampleScores,
     Scratch,
     TableRows,
-    Turn,
     Visits,
     WeightChange,
     WeightChanges,
     Weights,
 )
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
+from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
@@ -56,12 +56,12 @@ class DualVariables:
         stake = stakes(problem.cost)
         held = problem.truth_is_predictor or not stake.any()  # then no answer is better
         self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stake)
-        self.q: Blocks | Atoms
+        self.q: EdgePairs | LabellingMixtures
         if batch.n_chords:
             batch.buckets.check_memory(k)
-            self.q = Atoms(batch, problem.labels, k)
+            self.q = LabellingMixtures(batch, problem.labels, k)
         else:
-            self.q = Blocks.at(batch, problem.labels, k)
+            self.q = EdgePairs.at(batch, problem.labels, k)
         self.p0 = problem.truth if problem.truth_is_predictor else even_predictor(problem)
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
@@ -80,7 +80,7 @@ class DualVariables:
         design, rules, x, f = self.problem.design, self.problem.constraints, self.nodes, self.edges
         return Design(
             Features(Rows(x.indptr, x.indices, x.data), Rows(f.indptr, f.indices, f.data)),
-            TableRows(design.table_of, design.table_row, design.table_turned.astype(np.intp)),
+            TableRows(design.table_of, design.table_row, design.table_transposed.astype(np.intp)),
             Rules(*self.problem.label_masks, rules.pairs.flatten()),
         )
 
@@ -104,125 +104,92 @@ class DualVariables:
         np.cumsum(sizes**2, out=node_start[1:])
         np.cumsum(distinct**2, out=table_start[1:])
         if node_start[-1] + table_start[-1] > PRODUCTS_LIMIT:
-            return self._no_products
+            return Products.none(batch.n_samples)
         nodes, tables = np.empty(node_start[-1]), np.empty(table_start[-1])
         products = Products(node_start, table_start, nodes, tables)
         width = max(self.nodes.shape[1], self.edges.shape[1])
         all_products(batch.structure, self._design.features, self._design.tables, width, products)
         return products
 
-    @cached_property
-    def _no_products(self) -> Products:
-        starts = np.zeros(self.problem.design.batch.n_samples + 1, np.intp)
-        return Products(starts, starts, np.empty(0), np.empty(0))
-
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
-        """Improve the adversaries of samples ``order`` by up to ``steps`` each, and θ with them.
-
-        ``penalty``: what (penalty / 2) |θ|² holds θ down by.
-        """
+    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
+        """Improve the adversaries of samples ``order``, and θ with them."""
         problem, batch, q = self.problem, self.problem.design.batch, self.q
-        weights, rate = _by_kind(problem, theta), problem.share / penalty
-        several = steps > 1 and not batch.n_chords
-        products = self.products if several else self._no_products
-        visits = Visits(steps, rate, products, self.gap, self.predictor_regret)
-        predictor = self._predictor
-        if isinstance(q, Atoms):
+        several = spec.steps > 1 and not batch.n_chords
+        products = self.products if several else Products.none(batch.n_samples)
+        rate = problem.share / spec.penalty
+        visits = Visits(spec.steps, rate, products, self.gap, self.predictor_regret)
+        design, weights, predictor = self._design, _by_kind(problem, theta), self._predictor
+        if isinstance(q, LabellingMixtures):
             visit_cyclic_samples(
                 order,
                 batch.structure,
                 batch.buckets.arrays,
-                self._design,
+                design,
                 weights,
                 predictor,
                 q.arrays,
                 visits,
-                self._turn,
-                self._rooms,
+                self._pending,
+                self._buffers,
                 self._scratch[0],
                 self._changes,
             )
         else:
-            at_once = len(self._turn.moves)
-            a_call = at_once * (SAMPLES_A_CALL // at_once)
+            given = batch.structure, design, weights, predictor, q.arrays, visits
+            shared = self._pending, self._buffers
+            a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
             for first in range(0, len(order), a_call):
                 some = order[first : first + a_call]
-                self._visit_some(some, q.arrays, weights, predictor, visits)
+                self._pending.begin(len(some))
+                own = enumerate(self._scratch[: self._n_threads(len(some))])
+                calls = [(t, some, *given, *shared, scratch, self._changes) for t, scratch in own]
+                together(visit_samples, calls)
         q.grow()
 
-    def _visit_some(
-        self,
-        order: np.ndarray,
-        adversary: Marginals,
-        weights: Weights,
-        predictor: Predictor,
-        visits: Visits,
-    ) -> None:
-        self._turn.begin(len(order))
+    @cached_property
+    def _at_once(self) -> int:
+        """How many samples are worked on together."""
+        return min(TOGETHER, max(1, self.problem.design.batch.n_samples // 100))
 
-        def visit(thread: int) -> None:
-            visit_samples(
-                thread,
-                order,
-                self.problem.design.batch.structure,
-                self._design,
-                weights,
-                predictor,
-                adversary,
-                visits,
-                self._turn,
-                self._rooms,
-                self._scratch[thread],
-                self._changes,
-            )
-
-        at_once = min(len(self._turn.moves), len(order))
-        threads = 1 + int(at_once * self._additions_per_sample // THREAD_PAYS)
-        together(visit, [(t,) for t in range(min(len(self._scratch), at_once, threads))])
+    def _n_threads(self, n_samples: int) -> int:
+        """How many threads are worth it for some samples."""
+        k, batch = self.problem.n_labels, self.problem.design.batch
+        additions = (k * len(self.nodes.data) + k * k * batch.n_nodes) / batch.n_samples
+        at_once = min(self._at_once, n_samples)
+        return min(at_once, 1 + int(at_once * additions // THREAD_PAYS))
 
     @cached_property
-    def _turn(self) -> Turn:
+    def _pending(self) -> PendingMoves:
         """What threads share about the samples that are worked on together."""
-        n_samples = self.problem.design.batch.n_samples
-        return Turn.room(min(TOGETHER, max(1, n_samples // 100)), self._largest[0])
+        return PendingMoves.empty(self._at_once, self.problem.design.batch.largest[0])
 
     @cached_property
-    def _rooms(self) -> SampleScores:
+    def _buffers(self) -> SampleScores:
         """For the scores of these samples, or of every thread's if a visit is one step."""
-        n = max(len(self._scratch), len(self._turn.moves))
+        n = max(len(self._scratch), self._at_once)
         problem = self.problem
-        return SampleScores.room(n, *self._largest, problem.design.n_tables, problem.n_labels)
+        return SampleScores.empty(
+            n, *self.problem.design.batch.largest, problem.design.n_tables, problem.n_labels
+        )
 
     @cached_property
     def _scratch(self) -> list[Scratch]:
         """Of each thread."""
         k, n_tables = self.problem.n_labels, self.problem.design.n_tables
         threads = range(n_threads(self.problem.n_jobs))
-        return [Scratch.room(*self._largest, n_tables, k) for _ in threads]
-
-    @property
-    def _largest(self) -> tuple[int, int]:
-        """(Nodes, slots) of the largest sample."""
-        batch = self.problem.design.batch
-        nodes = np.diff(batch.node_offsets)
-        return int(nodes.max()), int((nodes + np.diff(batch.chord_offsets)).max())
+        return [Scratch.empty(*self.problem.design.batch.largest, n_tables, k) for _ in threads]
 
     @cached_property
     def _changes(self) -> WeightChanges:
         batch, k = self.problem.design.batch, self.problem.n_labels
         entries = np.diff(self.nodes.indptr[batch.node_offsets]).max()
-        edges = self._largest[1] * np.diff(self.edges.indptr).max()
+        edges = batch.largest[1] * np.diff(self.edges.indptr).max()
         return WeightChanges(
             WeightChange.none(self.nodes.shape[1], entries, k),
             WeightChange.none(self.edges.shape[1], edges, k * k),
         )
-
-    @cached_property
-    def _additions_per_sample(self) -> float:
-        k, batch = self.problem.n_labels, self.problem.design.batch
-        return (k * len(self.nodes.data) + k * k * batch.n_nodes) / batch.n_samples
 
     # ------------------------------------------------------------------------- what they amount to
 

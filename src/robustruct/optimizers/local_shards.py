@@ -32,7 +32,7 @@ class Variables(Protocol):
     gap: np.ndarray
     """(S,) as the last visits saw it."""
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
+    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
         """Improve those of the samples in ``order``, and θ with them."""
 
     def move_predictors(self) -> None:
@@ -73,14 +73,13 @@ class ShardState:
     def likelihood(self) -> Likelihood:
         return Likelihood(self.problem)
 
-    def visit(self, number: int, theta: np.ndarray, spec: PassSpec) -> None:
-        """A round of visits; the order depends on nothing but the seed, the pass and the shard."""
-        dual = self.dual
+    def order(self, number: int, spec: PassSpec) -> np.ndarray:
+        """The samples to visit; their order depends on the seed, the pass and the shard alone."""
         rng = np.random.default_rng([spec.seed, spec.number, number])
-        order = rng.permutation(len(dual.gap))[spec.part :: spec.parts]
+        order = rng.permutation(len(self.dual.gap))[spec.part :: spec.parts]
         if spec.skip_below > -np.inf:
-            order = order[dual.gap[order] >= spec.skip_below]
-        dual.visit(order, theta, spec.penalty, spec.steps)
+            order = order[self.dual.gap[order] >= spec.skip_below]
+        return order
 
 
 class LocalShards:
@@ -104,6 +103,11 @@ class LocalShards:
     def first(self) -> ShardState:
         """The first shard."""
         return next(iter(self.shards.values()))
+
+    @property
+    def local_problems(self) -> dict[int, Problem]:
+        """The samples of all shards as they were given."""
+        return {number: shard.given for number, shard in self.shards.items()}
 
     @property
     def local_problem(self) -> Problem | None:
@@ -130,7 +134,8 @@ class LocalShards:
         for part in range(parts):
             some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
-                self.shards[number].visit(number, theta, some)
+                shard = self.shards[number]
+                shard.dual.visit(shard.order(number, some), theta, some)
         dual = [shard.dual for shard in self.shards.values()]
         return PassStats(sum(b.shared_gap() for b in dual), float(sum(b.gap.sum() for b in dual)))
 

@@ -19,11 +19,14 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.dual_ascent import MOST_STEPS, PairwiseAscent, fit_pairwise
 from robustruct.optimizers.dual_variables import DualVariables
+from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.natural_variables import NaturalVariables
-from robustruct.optimizers.optimizer import Optimizer, PassSpec, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Shards, Task
 from robustruct.optimizers.tuning import PULL, SMOOTH, Density
 
+LEAST_FALL = 0.5
+"""Part of a likelihood's gap that must be gone when passes have doubled; else L-BFGS takes over."""
 COLDEST = 1e-4
 """Temperatures below, in units of a mean mistake, are trained as 0."""
 
@@ -34,11 +37,6 @@ class SmoothState(ShardState):
     @cached_property
     def dual(self) -> NaturalVariables:
         return NaturalVariables(self.problem, self.tuning)
-
-    def visit(self, number: int, theta: np.ndarray, spec: PassSpec) -> None:
-        """A round of visits at the temperature of the pass."""
-        self.dual.cool(spec.number)
-        super().visit(number, theta, spec)
 
 
 class SmoothShards(LocalShards):
@@ -101,10 +99,11 @@ class ColdAscent(PairwiseAscent):
         return regret + penalty(self.theta, self.squares, self.alpha)
 
 
-def smooth_ascent(shards: LocalShards, centre: np.ndarray | None = None) -> PairwiseAscent:
-    """The ascent for the temperature that the samples' problems have."""
-    problems = {number: shard.given for number, shard in shards.shards.items()}
-    first = shards.first.given
+def smooth_ascent(
+    problems: Mapping[int, Problem], centre: np.ndarray | None = None
+) -> PairwiseAscent:
+    """The ascent for the temperature that the problems, by numbers of their shards, have."""
+    first = next(iter(problems.values()))
     if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
         return ColdAscent(problems, centre=centre)
     return GibbsAscent(SmoothShards(problems), centre=centre)
@@ -114,7 +113,9 @@ def smooth_ascent(shards: LocalShards, centre: np.ndarray | None = None) -> Pair
 class NaturalAscent(Optimizer):
     """Ascends the dual of a smooth objective sample by sample, with a certificate.
 
-    What "auto" is for temperatures above 0, and for the CRF where features are sparse.
+    What "auto" is for temperatures above 0, and for the CRF where features are sparse. Where many
+    nodes share features under a weak penalty the gap stops falling; L-BFGS then takes a likelihood
+    over.
     """
 
     name: ClassVar[str] = "natural_ascent"
@@ -122,17 +123,24 @@ class NaturalAscent(Optimizer):
 
     def refusal(self, shards: Shards) -> str | None:
         """Samples of other processes: only sums travel so far, and not those of this ascent."""
-        if isinstance(shards, LocalShards):
+        if shards.local_problems is not None:
             return None
         return "optimizer='natural_ascent' takes samples of this process only, without an engine"
 
     def minimise(self, task: Task) -> None:
         """See `fit_pairwise`."""
-        assert isinstance(task.shards, LocalShards)  # or it was refused
+        problems = task.shards.local_problems
+        assert problems is not None  # or it was refused
         outline, progress = task.shards.outline, task.progress
         if outline.untrained <= outline.unavoidable:  # one label: weights of 0 cannot be improved
             zeros = np.zeros(outline.n_weights)
             progress.report(0, zeros, outline.untrained, outline.unavoidable)
             return
-        ascent = smooth_ascent(task.shards, task.start)
+        ascent = smooth_ascent(problems, task.start)
+        likelihood = not next(iter(problems.values())).cost.any()
+        # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
+        progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
         fit_pairwise(ascent, progress, task.max_iter, task.seed)
+        stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
+        if stalled and not progress.finished:
+            fit_likelihood(task.shards, progress, task.max_iter, progress.theta, ascent.n_passes)

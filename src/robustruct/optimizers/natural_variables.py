@@ -13,14 +13,22 @@ import numpy as np
 
 from robustruct.kernels.natural import move_predictors, natural_visits
 from robustruct.kernels.natural_grams import natural_grams
-from robustruct.kernels.smooth_structs import FREE, NOBODY, Adversary, Changes, Grams, Seen
+from robustruct.kernels.structs import (
+    FREE,
+    NOBODY,
+    GibbsAdversary,
+    GibbsChanges,
+    Grams,
+    VisitStats,
+)
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
+from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 
 AT_ONCE = 8  # samples visited under the same θ: costs nothing, 32 cost two passes of 8
-TURNS_AT_ONCE = 64  # in one call of a kernel: between calls an interruption is noticed
+BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
 SMALL = 64  # nodes of a sample whose rows are always multiplied with each other beforehand
 CERTAIN = 20.0  # natural parameter of the truth at the start
 
@@ -37,31 +45,24 @@ class NaturalVariables:
         self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         r = np.zeros((batch.n_nodes, self.objective.width), np.float32)
-        psi = rules.nodes[rules.kind]
+        psi = rules.unary_mask[rules.node_kind]
         r[np.arange(batch.n_nodes), problem.labels] = 1.0
         psi[np.arange(batch.n_nodes), problem.labels] = CERTAIN
-        tables = np.repeat(rules.pairs[None], samples.table_start[-1], axis=0)
+        tables = np.repeat(rules.pair_mask[None], samples.table_start[-1], axis=0)
         sums = np.zeros_like(tables)
-        self.adversary = Adversary(psi, tables, r, sums, np.zeros(batch.n_samples))
+        self.adversary = GibbsAdversary(psi, tables, r, sums, np.zeros(batch.n_samples))
         self._count_truth()
         self.gap = np.full(batch.n_samples, np.inf)
-        self.given = np.zeros(batch.n_samples)
+        self.predictor_regret = np.zeros(batch.n_samples)
         self._gain: float | None = None
-        self.temperature = problem.temperature
-
-    def cool(self, number: int) -> None:
-        """Set T for the visits of a pass: small temperatures are reached from above, by halves."""
-        if self.objective.player != NOBODY:
-            warm = self.problem.cost_scale * 0.5 ** (number - 1)
-            self.temperature = max(self.problem.temperature, warm)
 
     def _count_truth(self) -> None:
         """Into the sums: the edges of the truth."""
         samples, labels = self.objective.samples, self.problem.labels
         slots = np.flatnonzero(samples.parent >= 0)
         x, y = labels[samples.child[slots]], labels[samples.parent[slots]]
-        turned = samples.turned[slots] == 1
-        x, y = np.where(turned, y, x), np.where(turned, x, y)
+        transposed = samples.transposed[slots] == 1
+        x, y = np.where(transposed, y, x), np.where(transposed, x, y)
         offsets = samples.offsets
         sample = np.searchsorted(offsets, samples.child[slots], side="right") - 1
         at = samples.table_start[sample] + samples.table[slots]
@@ -87,11 +88,11 @@ class NaturalVariables:
         return grams
 
     @cached_property
-    def _changes(self) -> Changes:
+    def _changes(self) -> GibbsChanges:
         n, m = self.objective.longest
         at_once = min(AT_ONCE, max(1, self.problem.design.batch.n_samples // 100))
         k, width = self.problem.n_labels, self.objective.width
-        return Changes(
+        return GibbsChanges(
             np.zeros((at_once, n, width), np.float32),
             np.zeros((at_once, m, k, width), np.float32),
             np.zeros(at_once, np.bool_),
@@ -99,31 +100,32 @@ class NaturalVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, penalty: float, steps: int) -> None:
+    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.
 
-        ``penalty``: what (penalty / 2) |θ|² holds θ down by. A visit is one step, whatever
-        ``steps`` says: its length is searched for.
+        A visit is one step, however many are asked for: its length is searched for.
         """
         self._gain = None
         objective, problem = self.objective, self.problem
-        costs = objective.costs(self.p0, np.float32)
-        game = costs, objective.settings(self.temperature, self.inv_mu), problem.share / penalty
-        weights = objective.weights(theta)
+        settings = objective.settings(self._temperature(spec.number), self.inv_mu)
+        game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
         at_once = len(self._changes.moved)
-        turn = self._changes, Seen(self.gap, self.given)
-        threads = min(n_threads(problem.n_jobs), at_once)
-        for first in range(0, len(order), TURNS_AT_ONCE * at_once):
-            some = order[first : first + TURNS_AT_ONCE * at_once]
+        given = objective.samples, objective.trees, objective.features, objective.weights(theta)
+        own = objective.rules, game, self.adversary, self.grams
+        found = self._changes, VisitStats(self.gap, self.predictor_regret)
+        threads = range(min(n_threads(problem.n_jobs), at_once))
+        for first in range(0, len(order), BATCHES_A_CALL * at_once):
+            some = order[first : first + BATCHES_A_CALL * at_once]
             counters = np.array([0, 0, min(at_once, len(some))], np.int64)
+            together(
+                natural_visits, [(t == 0, counters, some, *given, *own, found) for t in threads]
+            )
 
-            def work(leads: bool, some: np.ndarray = some, c: np.ndarray = counters) -> None:
-                natural_visits(
-                    leads, c, some, objective.samples, objective.trees, objective.features,
-                    weights, objective.rules, game, self.adversary, self.grams, turn,
-                )  # fmt: skip
-
-            together(work, [(t == 0,) for t in range(threads)])
+    def _temperature(self, number: int) -> float:
+        """T for the visits of a pass: small temperatures are reached from above, by halves."""
+        if self.objective.player == NOBODY:
+            return self.problem.temperature
+        return max(self.problem.temperature, self.problem.cost_scale * 0.5 ** (number - 1))
 
     # ------------------------------------------------------------------------- what they amount to
 
@@ -143,7 +145,7 @@ class NaturalVariables:
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
-        return float(self.problem.share @ (self.gap + self.given))
+        return float(self.problem.share @ (self.gap + self.predictor_regret))
 
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed from the natural parameters."""
@@ -164,7 +166,7 @@ class NaturalVariables:
 
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; `restore` takes it back."""
-        found = {"p0": self.p0, "gap": self.gap, "given": self.given}
+        found = {"p0": self.p0, "gap": self.gap, "given": self.predictor_regret}
         return {**found, **self.adversary._asdict()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:

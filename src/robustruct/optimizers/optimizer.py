@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -21,6 +21,8 @@ from robustruct.status import Status
 if TYPE_CHECKING:
     from robustruct.optimizers.dual_variables import DualVariables
     from robustruct.optimizers.tuning import Tuning
+
+IDLE, FEWEST = 0.01, 20  # see `Progress.idle`
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class Shards(Protocol):
 
     generation: int
     """Changes whenever dual variables were lost: what was summed before is then void."""
+
+    @property
+    def local_problems(self) -> Mapping[int, Problem] | None:
+        """The samples of all shards as they were given, by number; None if they are elsewhere."""
 
     @property
     def local_problem(self) -> Problem | None:
@@ -173,12 +179,18 @@ class Progress:
     """Passes between certificates at most; None leaves it to the optimizer."""
     keeper: Keeper | None = None
     """Offered the state after every pass."""
+    max_time: float | None = None
+    """Seconds after which training stops."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
     dual: float = field(init=False, default=-np.inf)
     history: list[Record] = field(init=False, default_factory=list)
     stopped: bool = field(init=False, default=False)
     interrupted: bool = field(init=False, default=False)
+    least_fall: float = field(init=False, default=0.0)
+    """Part of the gap that must be gone when passes have doubled, or training has stalled."""
+    stalled: bool = field(init=False, default=False)
+    _has_passed: bool = field(init=False, default=False)
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
 
@@ -208,7 +220,8 @@ class Progress:
         return max(primal - least, 0.01 * (self.problem.untrained - least), 1e-300)
 
     def passed(self, n_iter: int, estimate: float) -> None:
-        """Tell whoever watches that a pass is over."""
+        """Take note that a pass is over, and tell whoever watches."""
+        self._has_passed = True
         if self.tick is not None:
             self.tick(n_iter, estimate)
 
@@ -238,12 +251,34 @@ class Progress:
             return Status.STOPPED_EARLY
         if self.converged:
             return Status.CONVERGED
-        return Status.MAX_ITER if self.n_iter >= max_iter else Status.STALLED
+        if self.n_iter >= max_iter:
+            return Status.MAX_ITER
+        return Status.MAX_TIME if self.out_of_time else Status.STALLED
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether no pass should follow; there always is one."""
+        if self.max_time is None or not self._has_passed:
+            return False
+        return time.perf_counter() - self.started >= self.max_time
 
     @property
     def finished(self) -> bool:
         """Whether training should stop."""
-        return self.converged or self.stopped
+        return self.converged or self.stopped or self.stalled or self.out_of_time
+
+    def idle(self, begun: int = 0) -> bool:
+        """Whether a descent that has ``begun`` after that pass hardly falls any more.
+
+        By less than IDLE times the tolerance in the last quarter of its passes, and at least
+        FEWEST: what it still gains then, no prediction shows.
+        """
+        until = self.n_iter - max(FEWEST, (self.n_iter - begun) // 4)
+        before = [one.primal for one in self.history if begun < one.n_iter <= until]
+        if not before:
+            return False
+        fall = min(before) - self.problem.taken_off - self.primal
+        return fall < IDLE * self.tol * self.scale(self.primal)
 
     def report(
         self, n_iter: int, theta: np.ndarray, primal: float, dual: float, may_keep: bool = False
@@ -267,6 +302,9 @@ class Progress:
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
+        if self.least_fall:
+            earlier = [one.gap for one in self.history if 2 * one.n_iter <= n_iter]
+            self.stalled = bool(earlier) and self.gap > (1.0 - self.least_fall) * min(earlier)
         return self.finished
 
     def _certified(self, theta: np.ndarray, primal: float, dual: float) -> tuple[float, float]:
@@ -325,6 +363,8 @@ class Optimizer(ABC):
     name: ClassVar[str]
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
+    takes_l1: ClassVar[bool] = False
+    """Whether it takes a penalty on absolute weights too."""
 
     def refusal(self, shards: Shards) -> str | None:
         """Why it cannot take these samples, as the end of a sentence; None if it can."""

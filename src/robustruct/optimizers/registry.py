@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from robustruct.errors import IncompatibleError
 from robustruct.optimizers.optimizer import Optimizer, Shards
 from robustruct.optimizers.tuning import SPARSE, Density
@@ -19,6 +21,12 @@ def _lbfgs() -> Optimizer:
     from robustruct.optimizers.lbfgs import LBFGS
 
     return LBFGS()
+
+
+def _orthant_wise() -> Optimizer:
+    from robustruct.optimizers.orthant_wise import OrthantWise
+
+    return OrthantWise()
 
 
 def _natural_ascent() -> Optimizer:
@@ -38,6 +46,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "dual_ascent": _dual_ascent,
     "lbfgs": _lbfgs,
     "natural_ascent": _natural_ascent,
+    "owlqn": _orthant_wise,
     "subgradient": _subgradient,
 }
 FINEST = 1e-5  # gaps that visits in float32 can reach
@@ -53,9 +62,12 @@ def chosen(
     if not isinstance(optimizer, str):
         return optimizer
     if optimizer == "auto":
-        optimizer = AUTO[objective]
-        smooth = objective != "likelihood" and temperature > 0
-        if smooth or (objective == "likelihood" and _suits_natural_ascent(tol, shards)):
+        if shards.outline.l1 > 0:
+            return _orthant_wise()
+        # Without costs in training it is the likelihood, whatever it is called.
+        likelihood = temperature == np.inf
+        optimizer = AUTO["likelihood" if likelihood else objective]
+        if (0 < temperature < np.inf) or (likelihood and _suits_natural_ascent(tol, shards)):
             optimizer = "natural_ascent"
     return OPTIMIZERS[optimizer]()
 
@@ -75,6 +87,11 @@ def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
 
 def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:
     """Refuse samples that the optimizer cannot take."""
+    if shards.outline.l1 > 0 and not optimizer.takes_l1:
+        raise IncompatibleError(
+            f"optimizer={optimizer.name!r} takes no penalty on absolute weights; use "
+            "optimizer='auto' with l1 > 0."
+        )
     refusal = optimizer.refusal(shards)
     if refusal is not None:
         raise IncompatibleError(f"{refusal}; use optimizer={AUTO[objective]!r}.")

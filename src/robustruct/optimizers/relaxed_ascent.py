@@ -205,7 +205,7 @@ class RelaxedAscent(PairwiseAscent):
         ψ, r = problem.scores(weights), self.copies.mean(self.dual.q.r)
         q = self.copies.edges(self.dual.q.dense_edges())
         slots = np.flatnonzero(batch.parent >= 0)
-        missing = adjust_edges(slots, batch.child, batch.parent, ψ.tables, ψ.table_of, r, q)
+        missing = adjust_edges(slots, batch.structure, ψ.arrays, r, q)
         if missing > UNPLACED:
             return primal, -np.inf  # some pair of labels is forbidden, and margins ask for it
         share = problem.node_share

@@ -189,5 +189,5 @@ def fit_subgradient(
             progress.report(number, descent.mean_theta, *descent.bounds())
         if progress.finished or number >= max_iter or progress.due(number):
             progress.keep(descent)
-    if progress.n_iter < descent.n_passes and not progress.finished:  # max_iter was higher before
+    if progress.n_iter < descent.n_passes:  # max_iter was higher before, or the time is up
         progress.report(descent.n_passes, descent.mean_theta, *descent.bounds())

@@ -29,7 +29,7 @@ class Tuning:
     inner: int
     """Steps per visit."""
     skip: float
-    """Between full passes, samples with less than this share of the mean gap may rest."""
+    """Between full passes, samples with less than this share of the mean gap may be skipped."""
     balance: float
     """Wanted ratio of the two parts of the gap."""
     mu: float

@@ -105,6 +105,8 @@ def _summary(comparison: Comparison) -> str:
 
 def _comparison(comparison: Comparison) -> Html:
     return text(
+        tag("h3", "Which to take"),
+        tag("p", comparison.recommendation.why),
         tag("h3", "Cost on test samples, with 95 % intervals"),
         interval_chart(charts.costs(comparison)),
         scroll(_table(comparison), "costs and training of each method"),
@@ -113,15 +115,16 @@ def _comparison(comparison: Comparison) -> Html:
         tag(
             "p",
             "Intervals: bootstrap over test samples, widened for few samples. Tests: paired sign "
-            "flips over test samples, corrected for three pairs (Holm). Both speak of other test "
-            "samples from the same source, not of other training samples.",
+            "flips over test samples, corrected for the number of pairs (Holm). Both speak of "
+            "other test samples from the same source, not of other training samples.",
             class_="note",
         ),
         tag("h3", "How alpha was chosen"),
         tag(
             "p",
             "Each method tried penalties on parts of its training samples, from strong to weak, "
-            "until the held-out cost stopped falling. The large dot is the choice.",
+            "until the held-out cost stopped falling; auto also tried the members of the family. "
+            "The large dot is the choice.",
         ),
         line_chart(charts.regularisation_path(_models(comparison))),
         tag("ul", [tag("li", note) for note in comparison.notes], class_="note")
@@ -131,16 +134,9 @@ def _comparison(comparison: Comparison) -> Html:
 
 
 def _table(comparison: Comparison) -> Html:
-    heads = (
-        "",
-        "cost",
-        "95 % interval",
-        "accuracy",
-        "training",
-        "with choice of alpha",
-        "certified gap",
-        "alpha",
-    )
+    spans = any(method.span_f1 is not None for method in comparison.methods)
+    heads = ["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]
+    heads += ["training", "with choice", "certified gap", "alpha", "chosen"]
     least = min(method.cost for method in comparison.methods)
     rows = []
     for m in comparison.methods:
@@ -150,10 +146,12 @@ def _table(comparison: Comparison) -> Html:
             number(m.cost),
             f"{number(m.low)} to {number(m.high)}",
             percent(m.accuracy),
+            *([] if m.span_f1 is None else [percent(m.span_f1)]),
             f"{m.seconds:.2f} s",
             f"{m.seconds_in_all:.1f} s",
             percent(m.gap),
             alpha,
+            m.chosen,
         ]
         head = tag("th", tag("i", class_=f"swatch {m.name.lower()}"), m.name, scope="row")
         best = "best" if m.cost == least else None
@@ -235,7 +233,7 @@ def _costliest(comparison: Comparison) -> np.ndarray:
 
 def _examples(comparison: Comparison) -> Html:
     if not comparison.examples:
-        return tag("p", "The three methods cost the same on every test sample.")
+        return tag("p", "All methods cost the same on every test sample.")
     drawn = []
     for example in comparison.examples:
         costs = ", ".join(f"{name} {number(cost)}" for name, cost in example.costs.items())
@@ -260,7 +258,7 @@ def _examples(comparison: Comparison) -> Html:
     return text(
         tag(
             "p",
-            "The test samples on which the costs of the three methods differ most. On every node "
+            "The test samples on which the costs of the methods differ most. On every node "
             "the bars show the game behind the AGM's scores, a bar per label: upwards the "
             "distribution p of the predictor, downwards the distribution q of the adversary, who "
             "plays the labels that are hardest to guess.",

@@ -50,7 +50,8 @@ def full_game_value(
     This is the game as first stated, before any marginals: a matrix with one column per labelling
     that is not forbidden, for the adversary, and one row per labelling whose label on each node
     some allowed labelling has there, for the predictor. That a game over marginals has the same
-    value is Theorem 1 of the paper.
+    value is Theorem 1 of the paper. ``cost``: rows: true label, which is the adversary's, columns:
+    predicted label.
     """
     cost = np.asarray(cost, float)
     n_nodes, n_labels = np.shape(unary)
@@ -60,7 +61,7 @@ def full_game_value(
     y_check, scores = y[scores > -np.inf], scores[scores > -np.inf]
     possible = possible_labels(unary, edges, pairwise)
     y = y[possible[np.arange(n_nodes), y].all(axis=1)]
-    losses = sum(weight[i] * cost[np.ix_(y[:, i], y_check[:, i])] for i in range(n_nodes))
+    losses = sum(weight[i] * cost[y_check[:, i], y[:, i, None]] for i in range(n_nodes))
     return matrix_game(losses + scores)[0]
 
 
@@ -70,7 +71,8 @@ def local_polytope_value(
     """max Σ w_i v_i + <ψ, (r, q)> with q's margins equal to r, constraint by constraint.
 
     On a forest this is the value of the game, else that of its relaxation. The predictor answers
-    with labels that some allowed labelling has on a node.
+    with labels that some allowed labelling has on a node. ``cost``: rows: true label, which is the
+    adversary's, columns: predicted label.
     """
     unary, pairwise, cost = (np.asarray(values, float) for values in (unary, pairwise, cost))
     (n, k), m = unary.shape, len(edges)
@@ -88,7 +90,7 @@ def local_polytope_value(
         equal[i, r[i]] = 1.0
         for a in np.flatnonzero(possible[i]).tolist():
             least[i * k + a, v[i]] = 1.0
-            least[i * k + a, r[i]] = -cost[a]
+            least[i * k + a, r[i]] = -cost[:, a]
     for e, (i, j) in enumerate(edges):
         for a in range(k):
             row = n + 2 * (e * k + a)

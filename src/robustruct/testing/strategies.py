@@ -74,7 +74,7 @@ def graphs(
 
 @st.composite
 def cost_matrices(draw: Draw, n_labels: int) -> np.ndarray:
-    """(k, k): the usual losses and those that break solvers."""
+    """(k, k) [true, predicted]: the usual losses and those that break solvers."""
     kind = draw(
         st.sampled_from(
             [
@@ -84,7 +84,7 @@ def cost_matrices(draw: Draw, n_labels: int) -> np.ndarray:
                 "any",
                 "negative",
                 "constant",
-                "equal rows",
+                "equal columns",
                 "dominated",
             ]
         )
@@ -102,10 +102,11 @@ def cost_matrices(draw: Draw, n_labels: int) -> np.ndarray:
     matrix = draw(_numbers((k, k)))
     if kind == "negative":
         return matrix - 1.0
-    if kind == "equal rows":
-        matrix[draw(st.integers(0, k - 1))] = matrix[0]
+    if kind == "equal columns":
+        matrix[:, draw(st.integers(0, k - 1))] = matrix[:, 0]
     if kind == "dominated":
-        matrix[draw(st.integers(0, k - 1))] = matrix.max(axis=0) + draw(st.sampled_from([0.0, 1.0]))
+        more = draw(st.sampled_from([0.0, 1.0]))
+        matrix[:, draw(st.integers(0, k - 1))] = matrix.max(axis=1) + more
     return matrix
 
 

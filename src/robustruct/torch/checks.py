@@ -33,13 +33,8 @@ def checked_cost(cost: Any, labels: Sequence[Any]) -> np.ndarray:
                 "true tags, columns predicted ones.",
                 field="cost",
             )
-        return as_loss(_predicted_first(matrix)).matrix(labels).T.copy()
-    return as_loss(cost).matrix(labels).T.copy()
-
-
-def _predicted_first(matrix: np.ndarray) -> np.ndarray:
-    """Costs [true, predicted] as `robustruct.losses` writes them."""
-    return matrix.T
+        cost = matrix
+    return as_loss(cost).matrix(labels)
 
 
 def check_temperature(temperature: Any) -> None:

@@ -27,7 +27,7 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
     weights are the transitions of start and end.
     """
     k = layer.num_tags
-    cost = layer.cost.cpu().double().numpy().T.copy()  # [predicted, true]
+    cost = layer.cost.cpu().double().numpy()
     options: dict[str, Any] = {
         "decision": decision,
         "forbidden": layer.forbidden,
@@ -50,7 +50,9 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
     model.coef_ = np.concatenate([np.eye(k).ravel(), start, end, pairs.ravel()])
     learnt = {
         "cost_": cost,
-        "temperature_": float(layer.scaled_temperature),
+        "decision_": decision,
+        "temperature_": float(layer.temperature),
+        "absolute_temperature_": float(layer.absolute_temperature),
         "inference_": "exact",
         "alpha_": 1.0,
         "history_": [],

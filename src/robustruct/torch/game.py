@@ -240,6 +240,7 @@ def exact_game(scores: Scores, costs: Costs, tol: float) -> Equilibrium:
     from robustruct.game.solve import solutions, solve_batch
     from robustruct.graphs import Batch
     from robustruct.inference import without_impossible
+    from robustruct.losses import predicted_first
     from robustruct.scores import Scores as BatchScores
 
     forests = scores.forests()
@@ -264,7 +265,7 @@ def exact_game(scores: Scores, costs: Costs, tol: float) -> Equilibrium:
     unary = like.reshape(-1, k).cpu().numpy().astype(float)[kept]
     found = without_impossible(BatchScores.from_user(batch, unary, tables))
     weight = costs.weight.reshape(-1).cpu().numpy().astype(float)[kept]
-    matrix = np.ascontiguousarray(costs.matrix.T.cpu().numpy().astype(float))  # [predicted, true]
+    matrix = predicted_first(costs.matrix.cpu().numpy().astype(float))
     game = Game(found, matrix, np.ascontiguousarray(batch.from_user(weight)))
     solved = solutions(game, solve_batch(game, tol=tol), tol)
 

@@ -62,10 +62,10 @@ class _ChainLayer(nn.Module):
         self.forbidden = None if forbidden is None else list(forbidden)
         self.tol, self.max_iter = tol, max_iter
         matrix = checked_cost(cost, self.labels)
-        self.scaled_temperature = 1.0
+        self.absolute_temperature = 1.0
         """T: ``temperature`` in the units of the cost; 1 at infinity."""
         if temperature < math.inf:
-            self.scaled_temperature = temperature * unit_of_temperature(matrix, 1.0)
+            self.absolute_temperature = temperature * unit_of_temperature(matrix, 1.0)
         rules = Constraints.build(self.labels, self.forbidden, constraints)
         self.has_rules = not rules.empty
         # Not persistent: a state_dict holds what pytorch-crf's holds, no more.
@@ -174,7 +174,7 @@ class _ChainLayer(nn.Module):
         self._check_rules(samples)
         kind = "likelihood" if self.temperature == math.inf else "game"
         return samples.loss(
-            kind, self.cost, self.scaled_temperature, reduction, self.tol, self.max_iter
+            kind, self.cost, self.absolute_temperature, reduction, self.tol, self.max_iter
         )
 
     # ------------------------------------------------------------------------- answers
@@ -188,7 +188,7 @@ class _ChainLayer(nn.Module):
         scores = Scores(samples.unary.to(dtype), samples.pairwise.to(dtype), None, samples.alive)
         costs = Costs(self.cost.to(dtype), samples.weight.to(dtype))
         game = self.temperature < math.inf
-        found = Decisions(scores, costs, self.scaled_temperature, game, self.has_rules, self.tol)
+        found = Decisions(scores, costs, self.absolute_temperature, game, self.has_rules, self.tol)
         return found, order
 
     def _chosen(self, decision: str) -> str:

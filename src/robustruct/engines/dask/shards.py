@@ -49,6 +49,7 @@ class DaskShards:
     """Shards on workers (`WorkerPool`); see `robustruct.optimizers.optimizer.Shards`."""
 
     local_problem = None
+    local_problems = None
     dual = None
 
     def __init__(
@@ -89,11 +90,6 @@ class DaskShards:
         tick("encoding")
         self.assemble(plan)
         return plan
-
-    def set_alpha(self, alpha: float) -> None:
-        """Train with another penalty."""
-        assert self.plan is not None
-        self.assemble(replace(self.plan, alpha=alpha))
 
     def summary(self) -> Summary:
         """Have every shard read, where it will stay, and summed up."""

@@ -164,9 +164,9 @@ def state_of(fit: str) -> WorkerState:
 def _states() -> dict[str, WorkerState]:
     """By fit; tied to the worker, as several may share a process."""
     worker: Any = get_worker()
-    if not hasattr(worker, "robustruct_held"):
-        worker.robustruct_held = {}
-    return worker.robustruct_held
+    if not hasattr(worker, "robustruct_states"):
+        worker.robustruct_states = {}
+    return worker.robustruct_states
 
 
 # ------------------------------------------------------------------------------------------- tasks

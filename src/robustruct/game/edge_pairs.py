@@ -14,15 +14,15 @@ from robustruct.kernels.edge_pairs import (
 from robustruct.kernels.structs import Marginals
 
 
-class Blocks:
+class EdgePairs:
     """Node marginals r and, for the edge of each node, a short list of pairs with their mass."""
 
-    def __init__(self, batch: Batch, n_labels: int, room: int = 8) -> None:
+    def __init__(self, batch: Batch, n_labels: int, capacity: int = 8) -> None:
         n, k = batch.n_nodes, n_labels
         self.batch = batch
         self.r = np.zeros((n, k))
-        self.pair = np.zeros((n, min(k * k, room)), np.int32)
-        """(N, room) codes child label * k + parent label."""
+        self.pair = np.zeros((n, min(k * k, capacity)), np.int32)
+        """(N, capacity) codes child label * k + parent label."""
         self.mass = np.zeros(self.pair.shape)
         self.count = np.zeros(n, np.int32)
         """(N,) how many pairs there are."""
@@ -33,29 +33,29 @@ class Blocks:
         return Marginals(self.r, self.pair, self.mass, self.count)
 
     @classmethod
-    def at(cls, batch: Batch, labels: np.ndarray, n_labels: int) -> Blocks:
+    def at(cls, batch: Batch, labels: np.ndarray, n_labels: int) -> EdgePairs:
         """All mass on one labelling."""
-        blocks = cls(batch, n_labels)
-        blocks.r[np.arange(batch.n_nodes), labels] = 1.0
+        pairs = cls(batch, n_labels)
+        pairs.r[np.arange(batch.n_nodes), labels] = 1.0
         edges = np.flatnonzero(batch.parent >= 0)
-        blocks.pair[edges, 0] = labels[edges] * n_labels + labels[batch.parent[edges]]
-        blocks.mass[edges, 0] = 1.0
-        blocks.count[edges] = 1
-        return blocks
+        pairs.pair[edges, 0] = labels[edges] * n_labels + labels[batch.parent[edges]]
+        pairs.mass[edges, 0] = 1.0
+        pairs.count[edges] = 1
+        return pairs
 
     @classmethod
-    def of(cls, batch: Batch, r: np.ndarray, q: np.ndarray) -> Blocks:
+    def of(cls, batch: Batch, r: np.ndarray, q: np.ndarray) -> EdgePairs:
         """From dense marginals r (N, k) and q (N, k, k)."""
-        blocks = cls(batch, r.shape[1], 2 * max(int((q > 0).sum(axis=(1, 2)).max()), 4))
-        blocks.r[:] = r
-        sparse_pairs(batch.parent, q, blocks.arrays)
-        return blocks
+        pairs = cls(batch, r.shape[1], 2 * max(int((q > 0).sum(axis=(1, 2)).max()), 4))
+        pairs.r[:] = r
+        sparse_pairs(batch.parent, q, pairs.arrays)
+        return pairs
 
     def grow(self) -> None:
-        """Double the room where a list is full: a full list refuses steps that need a new pair."""
-        k2, room = self.r.shape[1] ** 2, self.pair.shape[1]
-        if room < k2 and (self.count == room).any():
-            more = ((0, 0), (0, min(room, k2 - room)))
+        """Double the capacity where a list is full: it would refuse steps that need a new pair."""
+        k2, capacity = self.r.shape[1] ** 2, self.pair.shape[1]
+        if capacity < k2 and (self.count == capacity).any():
+            more = ((0, 0), (0, min(capacity, k2 - capacity)))
             self.pair, self.mass = np.pad(self.pair, more), np.pad(self.mass, more)
 
     def repair(self, samples: np.ndarray | None = None) -> None:

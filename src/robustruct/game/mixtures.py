@@ -5,37 +5,37 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.graphs import Batch
-from robustruct.kernels.atoms import atom_table_sums, edge_marginals, node_marginals
+from robustruct.kernels.mixtures import edge_marginals, mixture_table_sums, node_marginals
 from robustruct.kernels.structs import Mixtures
 
 
-class Atoms:
+class LabellingMixtures:
     """For each sample some labellings with their masses, and the node marginals r they imply."""
 
     def __init__(self, batch: Batch, labels: np.ndarray, n_labels: int) -> None:
         self.batch = batch
         self.n_labels = n_labels
-        self.atom = np.zeros((8, batch.n_nodes), np.intp)
-        """(room, N) labels."""
-        self.atom[0] = labels
+        self.labelling = np.zeros((8, batch.n_nodes), np.intp)
+        """(capacity, N) labels."""
+        self.labelling[0] = labels
         self.mass = np.zeros((batch.n_samples, 8))
         self.mass[:, 0] = 1.0
         self.count = np.ones(batch.n_samples, np.intp)
-        """(S,) how many atoms each sample has."""
+        """(S,) how many labellings each sample has."""
         self.r = np.zeros((batch.n_nodes, n_labels))
         self.repair()
 
     @property
     def arrays(self) -> Mixtures:
         """What the kernels take."""
-        return Mixtures(self.r, self.atom, self.mass, self.count)
+        return Mixtures(self.r, self.labelling, self.mass, self.count)
 
     def grow(self) -> None:
-        """Double the room where a list is more than half full: full ones refuse steps."""
-        room = self.mass.shape[1]
-        if 2 * self.count.max() > room:
-            self.atom = np.pad(self.atom, ((0, room), (0, 0)))
-            self.mass = np.pad(self.mass, ((0, 0), (0, room)))
+        """Double the capacity where a list is more than half full: full ones refuse steps."""
+        capacity = self.mass.shape[1]
+        if 2 * self.count.max() > capacity:
+            self.labelling = np.pad(self.labelling, ((0, capacity), (0, 0)))
+            self.mass = np.pad(self.mass, ((0, 0), (0, capacity)))
 
     def repair(self, samples: np.ndarray | None = None) -> None:
         """Sweep up rounding: masses that sum to 1, and the node marginals they imply."""
@@ -46,12 +46,12 @@ class Atoms:
 
     def state(self) -> dict[str, np.ndarray]:
         """All that steps change; `restore` takes it back."""
-        return {"r": self.r, "atom": self.atom, "mass": self.mass, "count": self.count}
+        return {"r": self.r, "atom": self.labelling, "mass": self.mass, "count": self.count}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`."""
         self.r, self.count = state["r"], state["count"]
-        self.atom, self.mass = state["atom"], state["mass"]
+        self.labelling, self.mass = state["atom"], state["mass"]
 
     def dense_edges(self) -> np.ndarray:
         """(slots, k, k) edge marginals."""
@@ -62,4 +62,4 @@ class Atoms:
 
     def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
         """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
-        atom_table_sums(self.batch.structure, table_of, share, self.arrays, out)
+        mixture_table_sums(self.batch.structure, table_of, share, self.arrays, out)

@@ -1,11 +1,11 @@
 """Block-coordinate ascent as in kernels/pairwise_ascent.py, for samples with cycles.
 
 Node and edge marginals alone do not say which labellings make them up once there are cycles, so the
-adversary of a sample is kept as a list of labellings, its atoms, with their masses. A step moves
-mass from the worst atom to the best labelling; as on trees, each connected component of the nodes
-where they differ takes its own step. Component C then has the best labels instead of the worst in a
-share step_C of the atom's mass; the shares are nested (a labelling that has the best labels on a
-component has them on all with larger steps), so that c components make c new atoms.
+adversary of a sample is kept as a list of labellings with their masses. A step moves mass from the
+worst of them to the best labelling; as on trees, each connected component of the nodes where they
+differ takes its own step. Component C then has the best labels instead of the worst in a share
+step_C of the mass of the worst; the shares are nested (a labelling that has the best labels on a
+component has them on all with larger steps), so that c components make c new labellings.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from robustruct.kernels.structs import JunctionTrees, Mixtures, Move, SampleScor
 @kernel
 def node_marginals(first, last, offsets, mixtures):
     """Masses scaled to sum to 1, and node marginals, of samples first .. last-1."""
-    r, atom, mass, count = mixtures.r, mixtures.atom, mixtures.mass, mixtures.count
+    r, kept, mass, count = mixtures.r, mixtures.labelling, mixtures.mass, mixtures.count
     for s in range(first, last):
         total = 0.0
         for at in range(count[s]):
@@ -41,23 +41,23 @@ def node_marginals(first, last, offsets, mixtures):
             for b in range(r.shape[1]):
                 r[i, b] = 0.0
             for at in range(count[s]):
-                r[i, atom[at, i]] += mass[s, at]
+                r[i, kept[at, i]] += mass[s, at]
 
 
 @kernel
 def edge_marginals(structure, mixtures, q):
     """Edge marginals q (slots, k, k) of all samples, zero before."""
-    child, parent, atom, mass = structure.child, structure.parent, mixtures.atom, mixtures.mass
+    child, parent, kept, mass = structure.child, structure.parent, mixtures.labelling, mixtures.mass
     slots = np.empty(len(parent), np.intp)
     for s in range(len(structure.offsets) - 1):
         n_edges = edges_of_sample(s, structure.offsets, structure.chord_offsets, parent, slots)
         for slot in slots[:n_edges]:
             for at in range(mixtures.count[s]):
-                q[slot, atom[at, child[slot]], atom[at, parent[slot]]] += mass[s, at]
+                q[slot, kept[at, child[slot]], kept[at, parent[slot]]] += mass[s, at]
 
 
 @kernel
-def atom_table_sums(structure, table_of, share, mixtures, out):
+def mixture_table_sums(structure, table_of, share, mixtures, out):
     """Add share[i] times the edge marginals of every node's edges to their tables in out."""
     child, parent, mass = structure.child, structure.parent, mixtures.mass
     slots = np.empty(len(parent), np.intp)
@@ -66,7 +66,7 @@ def atom_table_sums(structure, table_of, share, mixtures, out):
         for slot in slots[:n_edges]:
             i, j, table = child[slot], parent[slot], out[table_of[slot]]
             for at in range(mixtures.count[s]):
-                labels = mixtures.atom[at]
+                labels = mixtures.labelling[at]
                 table[labels[i], labels[j]] += share[i] * mass[s, at]
 
 
@@ -84,32 +84,32 @@ def _score(sample, scores, labels):
 
 
 @helper
-def _add_atom(labels, amount, atom, mass, count):
-    """Give mass to a labelling (n,), which may be among the atoms (room, n) already."""
+def _add_labelling(labels, amount, kept, mass, count):
+    """Give mass to a labelling (n,), which may be among those kept (capacity, n) already."""
     for at in range(count):
         same = True
         for i in range(len(labels)):
-            if atom[at, i] != labels[i]:
+            if kept[at, i] != labels[i]:
                 same = False
                 break
         if same:
             mass[at] += amount
             return count
     for i in range(len(labels)):
-        atom[count, i] = labels[i]
+        kept[count, i] = labels[i]
     mass[count] = amount
     return count + 1
 
 
 @helper
-def _split_atom(worst, n_moved, moved, steps, move, of_node, atom, mass, count):
-    """Move nested shares of the atom ``worst``; return the new number of atoms.
+def _split_labelling(worst, n_moved, moved, steps, move, of_node, kept, mass, count):
+    """Move nested shares of the labelling ``worst``; return the new number of labellings.
 
     moved and steps (n_moved,): the components and how much mass each moves.
     """
     order = np.argsort(-steps[:n_moved])
     mass[worst] -= steps[order[0]]
-    labels = atom[worst].copy()
+    labels = kept[worst].copy()
     for rank in range(n_moved):
         for i in range(len(labels)):
             if of_node[i] == moved[order[rank]]:
@@ -118,25 +118,25 @@ def _split_atom(worst, n_moved, moved, steps, move, of_node, atom, mass, count):
         if rank + 1 < n_moved:
             amount -= steps[order[rank + 1]]
         if amount > 0.0:
-            count = _add_atom(labels, amount, atom, mass, count)
+            count = _add_labelling(labels, amount, kept, mass, count)
     at = 0
     while at < count:
         if mass[at] <= DUST:
             count -= 1
             mass[at] = mass[count]
             for i in range(len(labels)):
-                atom[at, i] = atom[count, i]
+                kept[at, i] = kept[count, i]
         else:
             at += 1
     return count
 
 
 @helper
-def _worst_atom(sample, scores, atom, mass, count):
-    """(The atom with the lowest score, what all of them score on average)."""
+def _worst_labelling(sample, scores, kept, mass, count):
+    """(The labelling with the lowest score, what all of them score on average)."""
     worst, lowest, total = 0, np.inf, 0.0
     for at in range(count):
-        score = _score(sample, scores, atom[at])
+        score = _score(sample, scores, kept[at])
         total += mass[at] * score
         if score < lowest:
             worst, lowest = at, score
@@ -144,11 +144,11 @@ def _worst_atom(sample, scores, atom, mass, count):
 
 
 @helper
-def _step_atoms(
+def _step_mixture(
     worst, sample, move, components, rate, predictor, mixture, design, weights, changes
 ):
     """A step of the best length for each component; return whether there was one."""
-    atom, mass, count, r = mixture.atom, mixture.mass[0], mixture.count, mixture.r
+    kept, mass, count, r = mixture.labelling, mixture.mass[0], mixture.count, mixture.r
     number = find_components(sample, move, components)
     moved, steps = np.empty(number, np.intp), np.empty(number)
     n_moved = 0
@@ -156,17 +156,7 @@ def _step_atoms(
         if count[0] + n_moved >= len(mass):
             break
         step = step_weights(
-            c,
-            mass[worst],
-            rate,
-            sample,
-            move,
-            components,
-            predictor,
-            design.features,
-            design.tables,
-            weights,
-            changes,
+            c, mass[worst], rate, sample, move, components, predictor, design, weights, changes
         )
         if step > 0.0:
             moved[n_moved] = c
@@ -178,8 +168,8 @@ def _step_atoms(
                     r[i, move.worst[i]] = left if left > DUST else 0.0
                     r[i, move.best[i]] += step
     if n_moved > 0:
-        count[0] = _split_atom(
-            worst, n_moved, moved, steps, move, components.of_node, atom, mass, count[0]
+        count[0] = _split_labelling(
+            worst, n_moved, moved, steps, move, components.of_node, kept, mass, count[0]
         )
     return n_moved > 0
 
@@ -189,7 +179,7 @@ def _own_mixture(mixtures, s, lo, hi):
     """The adversary of sample s alone."""
     return Mixtures(
         mixtures.r[lo:hi],
-        mixtures.atom[:, lo:hi],
+        mixtures.labelling[:, lo:hi],
         mixtures.mass[s : s + 1],
         mixtures.count[s : s + 1],
     )
@@ -205,18 +195,18 @@ def visit_cyclic_samples(
     predictor,
     mixtures,
     visits,
-    turn,
-    rooms,
+    pending,
+    buffers,
     scratch,
     changes,
 ):
-    """Visit the samples of ``order`` in turn, as `visit_samples` visits those without cycles.
+    """Visit the samples of ``order`` one by one, as `visit_samples` visits those without cycles.
 
-    turn and rooms: for one sample. Samples whose list could overflow are left alone; the caller
-    makes the lists longer.
+    pending and buffers: for one sample. Samples whose list could overflow are left alone; the
+    caller makes the lists longer.
     """
     n_nodes, k = structure.offsets[-1], weights.node.shape[1]
-    room, components = own_scores(0, rooms), scratch.components
+    buffer, components = own_scores(0, buffers), scratch.components
     # Junction trees know the nodes and slots of all samples.
     augmented, best = np.empty((n_nodes, k)), np.zeros(n_nodes, np.intp)
     place, values = np.zeros(len(structure.parent), np.intp), np.empty(len(structure.offsets) - 1)
@@ -229,17 +219,19 @@ def visit_cyclic_samples(
         sample = own_structure(s, structure, design.tables.table_of, scratch.sample)
         own, player = own_design(lo, hi, design), own_predictor(lo, hi, predictor)
         mixture = _own_mixture(mixtures, s, lo, hi)
-        scores = SampleScores(room.unary, augmented[lo:hi], room.tables, room.place, room.distinct)
-        move = Move(best[lo:hi], turn.move.worst[0], turn.move.cost_margin[0])
+        scores = SampleScores(
+            buffer.unary, augmented[lo:hi], buffer.tables, buffer.place, buffer.distinct
+        )
+        move = Move(best[lo:hi], pending.move.worst[0], pending.move.cost_margin[0])
         enough = predictor.tolerance * n
         for number in range(visits.inner):
             gather_scores(sample, own, weights, scratch.place_of, scores)
             for j in range(sample.m):
                 place[lo + j if j < n else first_chord + j - n] = scores.place[j]
             regret = augment(n, player, mixture.r, scores.unary, scores.augmented)
-            bucket_max(s, s + 1, structure.offsets, trees, augmented, room.tables, best, values)
-            worst, average = _worst_atom(
-                sample, scores, mixture.atom, mixture.mass[0], mixture.count[0]
+            bucket_max(s, s + 1, structure.offsets, trees, augmented, buffer.tables, best, values)
+            worst, average = _worst_labelling(
+                sample, scores, mixture.labelling, mixture.mass[0], mixture.count[0]
             )
             gap = values[s] - average
             if number == 0:
@@ -250,9 +242,9 @@ def visit_cyclic_samples(
             if number == 0:
                 enough = max(enough, 0.1 * gap)
             for i in range(n):
-                move.worst[i] = mixture.atom[worst, i]
+                move.worst[i] = mixture.labelling[worst, i]
             cost_margins(n, scores, move)
-            if not _step_atoms(
+            if not _step_mixture(
                 worst,
                 sample,
                 move,

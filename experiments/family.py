@@ -1,0 +1,285 @@
+"""The family beside its corners: what mistakes cost on seven data sets, and with which costs.
+
+Needs the environment variable ROBUSTRUCT_DATA. Every cell has training samples, test samples and a
+cost. AGM (temperature 0), CRF and SSVM choose alpha and decision, the family (`AutoModel`) also who
+the predictor is and the temperature; all of them by the cost on held-out training samples, by the
+same rule. The test samples are used once. Differences are tested by paired sign flips over test
+samples, corrected for the six pairs of a cell (Holm).
+
+Emotion has twenty splits, whose test samples overlap: there, as in emotion.py, choices are made on
+the training sequences of split 1 alone, and pairs are tested over splits (Wilcoxon).
+
+For models with probabilities the mean log loss of the true labels stands beside the cost.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from protocol import SIGNIFICANCE, Experiment, Key, Result, options, wilcoxon_p
+from robustruct.comparison import Samples, compare
+from robustruct.comparison.compare import KINDS
+from robustruct.comparison.significance import holm
+from robustruct.datasets import (
+    emotion_splits,
+    load_counter,
+    load_emotion,
+    load_multilabel,
+    load_ocr,
+    load_srl,
+    load_sst,
+    load_wnut17,
+    name_attributes,
+    position_weights,
+)
+from robustruct.losses import CostMatrix
+from robustruct.metrics import mean_loss
+from robustruct.multilabel import label_graph, label_graphs
+from sentiment import with_features
+from tables import Table, bold
+
+METHODS = tuple(KINDS)
+ALIKE = ("ceo", "ijlt", "mnuvw", "bhk", "gqy", "rs", "fp")  # letters that are easily confused
+MISSED = (1, 5, 20)
+EMOTION = tuple(itertools.product(("equal", "position"), ("hamming", "absolute", "squared")))
+
+Cell = tuple[Samples, Samples, Any]
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+def digits(loss: str, n: int) -> Cell:
+    """Sequences of handwritten digits that count; asymmetric: reading too little costs thrice."""
+    parts = [load_counter(split, n_sequences=m) for split, m in (("train", n), ("test", 400))]
+    cost: Any = loss
+    if loss == "asymmetric":
+        distance = np.subtract.outer(np.arange(10), np.arange(10)).astype(float)  # true - predicted
+        cost = np.where(distance > 0, 3 * distance, -distance)
+    train, test = (Samples(list(part.X), list(part.y)) for part in parts)
+    return train, test, cost
+
+
+def ocr(loss: str, n: int) -> Cell:
+    """Handwritten words; look-alike: letters that are easily confused cost half."""
+    data = load_ocr()
+    words = [np.flatnonzero(data.groups == fold) for fold in (0, 1)]
+    letters = np.unique(np.concatenate(data.y))
+    cost = 1 - np.eye(26)
+    if loss == "look-alike":
+        for group in ALIKE:
+            at = np.searchsorted(letters, list(group))
+            cost[np.ix_(at, at)] /= 2
+    parts = [[words[0][:n]], [words[1]]]
+    train, test = (
+        Samples([data.X[i] for i in part], [data.y[i] for i in part]) for (part,) in parts
+    )
+    return train, test, CostMatrix(cost, letters)
+
+
+def names(loss: str, n: int) -> Cell:
+    """Names in noisy text; the loss is what a name costs that is taken for none."""
+    parts = [load_wnut17(split) for split in ("train", "test")]
+    labels = np.unique(np.concatenate(parts[0].y))
+    cost = 1 - np.eye(len(labels))
+    cost[:, labels == "O"] *= float(loss)
+    train, test = (
+        Samples([name_attributes(words) for words in part.X[:m]], list(part.y[:m]))
+        for part, m in zip(parts, (n, None), strict=True)
+    )
+    return train, test, CostMatrix(cost, labels)
+
+
+def scene(loss: str, n: int) -> Cell:
+    """Photographs with six yes-or-no labels on a tree; the loss is what a missed yes costs."""
+    edges = None
+    made = []
+    for split, m in (("train", n), ("test", None)):
+        data = load_multilabel(split)
+        X, Y = data.X[:m], data.y[:m]
+        edges = label_graph(Y) if edges is None else edges
+        made.append(Samples(label_graphs(X, edges, Y.shape[1]), list(Y)))
+    return *made, np.array([[0.0, 1.0], [float(loss), 0.0]])
+
+
+def sentiment(loss: str, n: int) -> Cell:
+    """Phrases of sentences on trees, five degrees."""
+    train, test = load_sst("train"), load_sst("test")
+    drawn = np.random.default_rng(0).permutation(len(train))[:n]
+    parts = train.subset(drawn), test.subset(slice(1000))
+    made = [
+        Samples([with_features(graph, "phrases") for graph in part.X], list(part.y))
+        for part in parts
+    ]
+    return *made, loss
+
+
+def roles(loss: str, n: int) -> Cell:
+    """Semantic roles on pruned trees of web texts; the loss is what a missed role costs."""
+    parts = load_srl("ewt", "train").subset(slice(n)), load_srl("ewt", "test").subset(slice(800))
+    labels = np.unique(np.concatenate([*parts[0].y, *parts[1].y]))
+    cost = 1 - np.eye(len(labels))
+    counts = np.unique(np.concatenate(parts[0].y), return_counts=True)
+    none = counts[0][counts[1].argmax()]
+    cost[:, labels == none] *= float(loss)
+    train, test = (Samples(list(part.X), list(part.y)) for part in parts)
+    return train, test, CostMatrix(cost, labels)
+
+
+CELLS: dict[str, tuple[Callable[[str, int], Cell], Sequence[str], Sequence[int]]] = {
+    "digits": (digits, ("absolute", "squared", "asymmetric"), (100,)),
+    "OCR": (ocr, ("hamming", "look-alike"), (100, 400)),
+    "names": (names, tuple(map(str, MISSED)), (300, 3394)),
+    "scene": (scene, ("1", "5"), (1211,)),
+    "sentiment": (sentiment, ("absolute", "squared"), (300,)),
+}
+
+
+# ------------------------------------------------------------------------------------------ pieces
+
+
+def solve(settings: dict[str, Any], key: Key) -> Result:
+    """One cell: all models, compared."""
+    if key["data"] == "emotion":
+        return solve_emotion(settings, key)
+    make, _, _ = CELLS[key["data"]]
+    train, test, cost = make(key["loss"], settings["limit"] or key["n"])
+    found = compare(train, test, cost, n_examples=0, seed=0)
+    return {
+        "costs": {method.name: method.cost for method in found.methods},
+        "chosen": {method.name: method.chosen for method in found.methods},
+        "gaps": {method.name: method.gap for method in found.methods},
+        "log_loss": {method.name: log_loss(method.model, test) for method in found.methods},
+        "n_test": found.n_test,
+        "p": {f"{d.first} - {d.second}": d.p_value for d in found.differences},
+        "notes": list(found.notes),
+    }
+
+
+def log_loss(model: Any, test: Samples) -> float | None:
+    """Mean log loss of the true labels, where probabilities are estimates of P(y | x)."""
+    if model.temperature_ == 0:
+        return None
+    total, n = 0.0, 0
+    for p, labels in zip(model.predict_proba(test.X), test.y, strict=True):
+        place = np.searchsorted(model.classes_, labels).clip(max=len(model.classes_) - 1)
+        known = model.classes_[place] == labels
+        total -= np.log(np.where(known, p[np.arange(len(p)), place], 0.0).clip(1e-6)).sum()
+        n += len(labels)
+    return total / n
+
+
+def solve_emotion(settings: dict[str, Any], key: Key) -> Result:
+    """Choices on the training sequences of split 1, then twenty fits with them."""
+    data, splits = load_emotion(), emotion_splits()
+    weights, loss = key["loss"].split(", ")
+    of = position_weights(data.y) if weights == "position" else None
+    given = [np.full(len(y), 1 / len(y)) for y in data.y] if of is None else of
+
+    def part(indices: np.ndarray) -> tuple[list, list, list]:
+        return tuple([values[i] for i in indices] for values in (data.X, data.y, given))
+
+    costs: dict[str, list[float]] = {}
+    chosen = {}
+    for name, kind in KINDS.items():
+        X, y, w = part(splits[0][0])
+        model = kind(loss, random_state=0).set_params(alphas="auto").fit(X, y, node_weight=w)
+        member = getattr(model, "member_", type(model).__name__)
+        fixed = KINDS[member](loss, alpha=model.alpha_, decision=model.decision_, random_state=0)
+        if member != "CRF":
+            fixed.set_params(temperature=model.temperature_)
+        chosen[name] = f"{member}, {model.temperature_:g}, {model.decision_}, {model.alpha_:.2g}"
+        costs[name] = []
+        for train, test in splits[: settings["limit"]]:
+            X, y, w = part(train)
+            fitted = clone(fixed).fit(X, y, node_weight=w)
+            X, y, w = part(test)
+            found = fitted.predict(X, node_weight=w)
+            costs[name].append(mean_loss(y, found, loss, w, average="sample"))
+    pairs = list(itertools.combinations(KINDS, 2))
+    p = holm([wilcoxon_p(np.array(costs[a]), np.array(costs[b])) for a, b in pairs])
+    return {
+        "costs": {name: float(np.mean(values)) for name, values in costs.items()},
+        "chosen": chosen,
+        "log_loss": dict.fromkeys(KINDS),
+        "p": {f"{a} - {b}": value for (a, b), value in zip(pairs, p, strict=True)},
+        "splits": costs,
+    }
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+
+def standing(result: Result, name: str) -> str:
+    """The cost, with + where the family is significantly better and − where it is worse."""
+    cost = result["costs"][name]
+    text = f"{cost:.4f}" if cost < 1 else f"{cost:.3f}"
+    if name == "auto":
+        return bold(text, cost == min(result["costs"].values()))
+    if result["p"][f"auto - {name}"] < SIGNIFICANCE:
+        text += " +" if cost > result["costs"]["auto"] else " −"
+    return bold(text, cost == min(result["costs"].values()))
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Costs of all cells, then log losses."""
+    rows = [
+        [
+            f"{r['data']}, {r['loss']}" + (f", {r['n']} samples" if r["n"] else ""),
+            *(standing(r, name) for name in METHODS),
+            r["chosen"]["auto"],
+        ]
+        for r in results
+    ]
+    marks = [cell for row in rows for cell in row[1:5]]
+    worse = sum("−" in cell for cell in marks)
+    better = {n: sum("+" in row[1 + m] for row in rows) for m, n in enumerate(METHODS) if m}
+    counted = ", ".join(f"{name} in {count}" for name, count in better.items())
+    costs = Table(
+        "Mean test cost of the family and its corners",
+        ["data, cost", "family", "AGM", "CRF", "SSVM", "what the family chose"],
+        rows,
+        f"+: the family costs significantly less ({counted} of {len(rows)} cells); −: more "
+        f"({worse}). Bold: least.",
+    )
+    logs = [
+        [f"{r['data']}, {r['loss']}, {r['n']} samples", *(shown(r["log_loss"][m]) for m in METHODS)]
+        for r in results
+        if any(value is not None for value in r["log_loss"].values())
+    ]
+    return [costs, Table("Mean log loss on test", ["data, cost", *METHODS], logs)]
+
+
+def shown(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def main() -> None:
+    parser = options("family", __doc__)
+    parser.add_argument("--only", nargs="+", help="data sets")
+    args = parser.parse_args()
+    keys: list[Key] = [
+        {"data": "emotion", "loss": f"{weights}, {loss}", "n": 0} for weights, loss in EMOTION
+    ]
+    for data, (_, losses, sizes) in CELLS.items():
+        keys += [{"data": data, "loss": loss, "n": n} for n in sizes for loss in losses]
+    if args.only:
+        keys = [key for key in keys if key["data"] in args.only]
+    settings = {"limit": args.limit}
+    experiment = Experiment(args, settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = experiment.run(functools.partial(solve, settings), keys, "cells")
+    experiment.report(tables(results), results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What was tried to choose a model's parameters, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
+"""The model that each objective belongs to."""
+
+
+class Setting(NamedTuple):
+    """What a fit is made with."""
+
+    objective: str
+    temperature: float
+    alpha: float
+
+    def __str__(self) -> str:
+        hot = "" if self.objective == "likelihood" else f"temperature {self.temperature:g}, "
+        return f"{MEMBERS[self.objective]}, {hot}alpha {self.alpha:.2g}"
+
+
+class Tried(NamedTuple):
+    """How one setting did on held-out samples, with one way to decide."""
+
+    objective: str
+    """"game" (AGM), "hinge" (SSVM) or "likelihood" (CRF)."""
+    temperature: float
+    alpha: float
+    decision: str
+    score: float
+    """Minus the mean cost per node."""
+    trusted: bool
+    """Whether training reached its tolerance in every fold."""
+
+    @property
+    def setting(self) -> Setting:
+        """What the fit was made with."""
+        return Setting(*self[:3])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best of what was tried."""
+
+    best: Tried
+    tried: Sequence[Tried]
+
+    @classmethod
+    def of(cls, tried: Sequence[Tried]) -> Choice:
+        """What is not trusted is chosen only where nothing is; of equals the strongest penalty."""
+        best = max(tried, key=lambda one: (one.trusted, one.score, one.alpha))
+        return cls(best, tuple(tried))
+
+    def alpha_scores(self) -> dict[float, float]:
+        """For each alpha the best score of what was chosen else, of those that are trusted."""
+        at = [one for one in self.tried if one.setting[:2] == self.best.setting[:2]]
+        kept = [one for one in at if one.trusted] or at
+        scores: dict[float, float] = {}
+        for one in sorted(kept, key=lambda one: -one.alpha):
+            scores[one.alpha] = max(scores.get(one.alpha, one.score), one.score)
+        return scores
