@@ -1,9 +1,9 @@
 """Put what the experiments found into the documentation: tables, figures and circumstances.
 
-In docs/evidence.md and docs/evidence-trees.md, what stands between ``<!-- results: NAME -->`` and
-``<!-- end -->`` is replaced by the tables of results/NAME.json, and results/NAME.svg is copied to
-docs/figures. Blocks without a results file stay as they are. Nothing between the marks is written
-by hand.
+In docs/evidence.md, docs/evidence-trees.md and docs/torch.md, what stands between
+``<!-- results: NAME -->`` and ``<!-- end -->`` is replaced by the tables of results/NAME.json, and
+results/NAME.svg is copied to docs/figures. Blocks without a results file stay as they are. Nothing
+between the marks is written by hand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from protocol import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = (DOCS / "evidence.md", DOCS / "evidence-trees.md")
+PAGES = (DOCS / "evidence.md", DOCS / "evidence-trees.md", DOCS / "torch.md")
 BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -68,14 +68,14 @@ class _ChainLayer(nn.Module):
             self.absolute_temperature = temperature * unit_of_temperature(matrix, 1.0)
         rules = Constraints.build(self.labels, self.forbidden, constraints)
         self.has_rules = not rules.empty
-        # Not persistent: a state_dict holds what pytorch-crf's holds, no more.
-        buffers = {"cost": matrix, "_pairs": rules.pairs, "_starts": rules.starts}
-        for name, values in {**buffers, "_ends": rules.ends}.items():
-            self.register_buffer(name, torch.as_tensor(values), persistent=False)
+        self._fixed = {
+            "cost": matrix, "_pairs": rules.pairs, "_starts": rules.starts, "_ends": rules.ends,
+        }  # fmt: skip
         self.start_transitions = nn.Parameter(torch.empty(num_tags))
         self.end_transitions = nn.Parameter(torch.empty(num_tags))
         self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
         self.reset_parameters()
+        self._place_fixed()
 
     def reset_parameters(self) -> None:
         """Transitions between -0.1 and 0.1, as in pytorch-crf."""
@@ -88,10 +88,15 @@ class _ChainLayer(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Costs and rules follow the layer to a device, but stay in their precision."""
         super()._apply(fn, recurse)
-        dtype = working_dtype(self.transitions.device)
-        for name in ("cost", "_pairs", "_starts", "_ends"):
-            self.register_buffer(name, getattr(self, name).to(dtype), persistent=False)
+        self._place_fixed()
         return self
+
+    def _place_fixed(self) -> None:
+        """Not persistent: a state_dict holds what pytorch-crf's holds, no more."""
+        device = self.transitions.device
+        for name, values in self._fixed.items():
+            held = torch.as_tensor(values).to(device, working_dtype(device))
+            self.register_buffer(name, held, persistent=False)
 
     # ------------------------------------------------------------------------- input
 
