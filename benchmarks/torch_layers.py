@@ -1,9 +1,9 @@
 """Layers of robustruct.torch beside pytorch-crf: forward and backward, time and peak memory.
 
-Run: python benchmarks/torch_layers.py [--json]. Needs the extras torch and pytorch-crf. Every layer
-has the same weights; values and gradients of ChainCRF are compared with pytorch-crf's, those of
-ChainAGM with the games that its exported model certifies, before anything is timed. Layers are
-timed in turn, so that whatever else the machine does slows all of them alike.
+Run: python benchmarks/torch_layers.py [--json] [--threads 2]. Needs the extra torch, and
+pytorch-crf. Every layer has the same weights; values and gradients of ChainCRF are compared with
+pytorch-crf's, those of ChainAGM with the games that its exported model certifies, before anything
+is timed. Layers are timed in turn, so that whatever else the machine does slows all of them alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from robustruct.torch import ChainAGM, ChainCRF
 from timing import machine, rounded, show
 
 BATCH, TIME, TAGS = 32, 50, 20
-ROUNDS, THREADS = 10, 2
+ROUNDS, THREADS = 20, 2
 
 
 def sample(scale: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -106,11 +106,13 @@ def rows(scale: float) -> list[dict[str, Any]]:
     emissions.requires_grad_()
     check(found, emissions, tags)
     times: dict[str, list[float]] = {name: [] for name in found}
+    busy: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(ROUNDS):
         for name, layer in found.items():
-            start = time.perf_counter()
+            start, cpu = time.perf_counter(), time.process_time()
             step(layer, emissions, tags)
             times[name].append(time.perf_counter() - start)
+            busy[name].append(time.process_time() - cpu)
     base = times["pytorch-crf"]
     memory = {
         name: peak_memory(lambda layer=layer: step(layer, emissions, tags))
@@ -126,6 +128,7 @@ def rows(scale: float) -> list[dict[str, Any]]:
             "of pytorch-crf, median": rounded(
                 statistics.median(t / b for t, b in zip(taken, base, strict=True)), 2
             ),
+            "cpu ms": rounded(1e3 * min(busy[name]), 3),
             "peak MB": rounded(memory[name] / 1e6, 3),
         }
         for name, taken in times.items()
@@ -135,10 +138,11 @@ def rows(scale: float) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--threads", type=int, default=THREADS)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", message="where received a uint8 condition")
-    torch.set_num_threads(THREADS)
-    about = {**machine("torch", "pytorch-crf"), "threads": THREADS}
+    torch.set_num_threads(arguments.threads)
+    about = {**machine("torch", "pytorch-crf"), "threads": arguments.threads}
     about["batch x time x tags"] = f"{BATCH} x {TIME} x {TAGS}"
     show([row for scale in (0.0, 3.0) for row in rows(scale)], about, arguments.json)
 
