@@ -156,7 +156,8 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
     where = batch.node_of[node] - batch.node_offsets[sample]
     raise InvalidInputError(
         f"y: sample {sample}, node {where}: {what}, which `forbidden` or `constraints` rules out. "
-        "Correct the labels or drop the rule.",
+        "Correct the labels, have those of a tagging scheme repaired (bad_labels='repair'), or "
+        "drop the rule.",
         sample=sample,
         node=where,
         field="y",
@@ -183,7 +184,7 @@ def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
     """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
     if scheme not in SCHEMES:
         raise InvalidInputError(f"constraints={shown(scheme)} is not known; use 'BIO' or 'BIOES'.")
-    parts = [_tag_parts(label, scheme) for label in labels]
+    parts = [tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")
         if continues:
@@ -197,7 +198,7 @@ def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
                 rules.pairs[a, b] = -np.inf
 
 
-def _tag_parts(label: Any, scheme: str) -> tuple[str, str]:
+def tag_parts(label: Any, scheme: str) -> tuple[str, str]:
     """Prefix and type of a label such as "B-PER"; ("O", "") outside."""
     if label == "O":
         return "O", ""

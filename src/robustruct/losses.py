@@ -33,7 +33,8 @@ class Loss(ABC):
         """Cost of each node of a labelling.
 
         ``classes`` fixes the order of the labels where the loss needs one; by default it is the
-        sorted set of the labels in ``y_true`` and ``y_pred``.
+        sorted set of the labels in ``y_true`` and ``y_pred``. A true label that has no cost, as
+        training never saw it, costs as much as the dearest mistake.
 
         Examples
         --------
@@ -46,12 +47,19 @@ class Loss(ABC):
                 f"y_true labels {len(y_true)} nodes but y_pred labels {len(y_pred)}."
             )
         order = as_labels(classes) if classes is not None else self._default_classes(y_true, y_pred)
-        costs = self.matrix(order)
         predicted = encode_labels(y_pred, order, "y_pred")
-        return costs[encode_labels(y_true, order, "y_true"), predicted]
+        known = set(order.tolist())
+        unseen = sorted_labels([y_true, order]).tolist()
+        labels = as_labels([*order.tolist(), *(label for label in unseen if label not in known)])
+        costs = costs_with_unknown(self, labels, order)
+        return costs[encode_labels(y_true, labels, "y_true"), predicted]
 
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return sorted_labels([y_true, y_pred])
+
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Those that have costs; ``known`` are the labels of costs without names."""
+        return labels
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -229,6 +237,11 @@ class CostMatrix(Loss):
         check_costs(costs, labels)
         return costs
 
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        if self.labels is not None:
+            return self.labels
+        return known if self.single is None else labels
+
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         if self.labels is not None:
             return self.labels
@@ -322,6 +335,9 @@ class LabelSets(Loss):
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return self._whole._default_classes(y_true, y_pred)
 
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return self._whole._named(labels, known)
+
     def __repr__(self) -> str:
         return "LabelSets of\n" + "\n".join(map(repr, self.parts))
 
@@ -346,6 +362,23 @@ def check_costs(costs: np.ndarray, labels: Labels) -> None:
         f"{names[b]!r} costs {right[b]:g}; the right answer must cost no more than any other. Rows "
         "of a cost matrix are true labels, columns predicted ones, and larger is worse."
     )
+
+
+def costs_with_unknown(loss: Loss, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(k, k) [true, predicted] costs of ``labels``, some of which may have none.
+
+    Costs without names are those of the labels ``known``. A label about which the loss says nothing
+    was never seen in training, and is never predicted: it costs as much as the dearest mistake.
+    """
+    known = loss._named(labels, known)
+    table = loss.matrix(known)
+    place = {label: a for a, label in enumerate(known.tolist())}
+    at = np.array([place.get(label, -1) for label in labels.tolist()], np.intp)
+    costs = np.full((len(at), len(at)), table.max(initial=0.0))
+    np.fill_diagonal(costs, 0.0)
+    inside = np.flatnonzero(at >= 0)
+    costs[np.ix_(inside, inside)] = table[np.ix_(at[inside], at[inside])]
+    return costs
 
 
 def predicted_first(costs: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,37 @@ def is_flat(X: Any) -> bool:
     return n_dimensions == 2 or (n_dimensions < 2 and X.dtype.kind != "O")
 
 
+def as_listed(values: Any) -> Any:
+    """What can be read only once, such as a generator, as a list; anything else as it is."""
+    return list(values) if isinstance(values, Iterator) else values
+
+
+def are_lists(y: Any) -> bool:
+    """Whether labels are given as lists, sample by sample: answers then come as lists too."""
+    return isinstance(y, Iterable) and all(isinstance(labels, list | tuple) for labels in y)
+
+
+def nonempty(X: Any) -> np.ndarray | None:
+    """Places of the samples that have nodes; None if all do, or if X is no list of samples."""
+    if not isinstance(X, list | tuple):
+        return None
+    sizes = [_size(sample) for sample in X]
+    return np.flatnonzero(sizes) if 0 in sizes else None
+
+
+def _size(sample: Any) -> int:
+    """How many nodes a sample has, where that is easy to tell; else some."""
+    shape = getattr(sample, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if shape else 1
+    return len(sample) if isinstance(sample, list | tuple) else 1
+
+
 def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
     """One label array per sample, each as long as its sample has nodes (one for all, if flat)."""
     if y is None:
         raise InvalidInputError("y is missing; training needs the labels of every node.")
-    n_samples = len(sizes)
+    y, n_samples = as_listed(y), len(sizes)
     if flat:
         rows = as_labels(y)
         if len(rows) != n_samples:

@@ -74,8 +74,13 @@ def bio() -> tuple[list[list[list[str]]], list[list[str]]]:
     return X, [tags.split() for _, tags in BIO_WORDS]
 
 
-def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
-    """Whether two predictions are equal, types included."""
+def same(a: list, b: list) -> bool:
+    """Whether two predictions are equal, types included: arrays or lists, and of what."""
+
+    def types(labels: object) -> object:
+        return labels.dtype if isinstance(labels, np.ndarray) else [*map(type, labels)]
+
     return len(a) == len(b) and all(
-        x.dtype == y.dtype and x.tolist() == y.tolist() for x, y in zip(a, b, strict=True)
+        type(x) is type(y) and types(x) == types(y) and list(x) == list(y)
+        for x, y in zip(a, b, strict=True)
     )

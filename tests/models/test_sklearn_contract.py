@@ -122,9 +122,9 @@ def test_the_rows_of_a_matrix_are_samples_of_one_node():
 @pytest.mark.parametrize("Model", MODELS)
 def test_clone_pickle_and_deepcopy(Model):
     X, y = sentences()
-    model = Model(loss=[[0, 1, 2, 3]] * 4, alpha=0.1, random_state=0).fit(X, y)
+    model = Model(loss=[[a] * 4 for a in range(4)], alpha=0.1, random_state=0).fit(X, y)
     assert not hasattr(clone(model), "coef_")
-    assert clone(model).get_params()["loss"] == [[0, 1, 2, 3]] * 4
+    assert clone(model).get_params()["loss"] == [[a] * 4 for a in range(4)]
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert same(other.predict(X), model.predict(X))
         np.testing.assert_array_equal(other.coef_, model.coef_)

@@ -16,6 +16,8 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.options import (
     AlphaOption,
+    BadLabelsChoice,
+    BadLabelsOption,
     ColumnsOption,
     ConstraintsOption,
     CostOption,
@@ -79,6 +81,7 @@ def compare_cli(
     alpha: AlphaOption = None,
     decision: DecisionOption = None,
     constraints: ConstraintsOption = None,
+    bad_labels: BadLabelsOption = BadLabelsChoice.repair,
     max_iter: MaxIterOption = 1000,
     time_limit: Annotated[
         float,
@@ -127,6 +130,7 @@ def compare_cli(
             alphas=alphas_of(alpha or ()) or "auto",
             decision=decision.value if decision else "auto",
             constraints=constraints.value if constraints else None,
+            bad_labels=bad_labels.value,
             max_iter=max_iter,
             time_limit=time_limit or None,
             report=None if no_report else str(report),
@@ -163,6 +167,7 @@ def compare(
     alphas: Sequence[float] | str = "auto",
     decision: str = "auto",
     constraints: str | None = None,
+    bad_labels: str = "repair",
     max_iter: int = 1000,
     time_limit: float | None = TIME_LIMIT,
     report: str | None = None,
@@ -185,7 +190,7 @@ def compare(
         Node weights grow with the position.
     folds : int, optional
         Test every sample once, in so many folds.
-    alphas, decision, constraints, max_iter
+    alphas, decision, constraints, bad_labels, max_iter
         As for `robustruct.comparison.compare`.
     time_limit : float, optional
         Seconds that training may take in all.
@@ -216,6 +221,7 @@ def compare(
         alphas=alphas,
         decision=decision,
         constraints=constraints,
+        bad_labels=bad_labels,
         max_iter=max_iter,
         max_time=time_limit,
         n_jobs=jobs,
@@ -309,6 +315,8 @@ def _compared(
     result = {**comparison.as_dict(), "report": report}
     if data is not None:
         given = {**comparison.recommendation.options, "constraints": options["constraints"]}
+        if options["bad_labels"] != "repair":
+            given["bad-labels"] = options["bad_labels"]
         command = ["robustruct", "train", data, "-o", "MODEL"]
         for option, value in given.items():
             command += [] if value is None else [f"--{option}", value]

@@ -99,17 +99,18 @@ def evaluate(
     dict
         Ready for JSON. Matrices are [true, predicted] in the order of ``labels``.
     """
-    import numpy as np
-
     from robustruct.cli.loss import ChosenLoss, loss_name
-    from robustruct.losses import as_loss
+    from robustruct.losses import CostMatrix, as_loss
 
     estimator = load_model(model, decision)
     estimator.set_params(n_jobs=jobs)
-    options = ChosenLoss(loss or as_loss(estimator.loss), costs, order, encoding)
+    trained_for = as_loss(estimator.loss)
+    if isinstance(trained_for, CostMatrix) and trained_for.labels is trained_for.single is None:
+        trained_for = CostMatrix(trained_for.costs, estimator.classes_)
+    options = ChosenLoss(loss or trained_for, costs, order, encoding)
     counted = _tally(estimator, data, encoding, progress_wanted)
     chosen = options.of(counted.labels)
-    found = counted.evaluated(chosen)
+    found = counted.evaluated(chosen, estimator.classes_)
     spans = None
     if found.spans is not None:
         spans = {"all": _scores(found.spans), "by_type": _all_scores(found.spans_by_type or {})}
@@ -126,8 +127,8 @@ def evaluate(
         "labels": found.labels.tolist(),
         "by_label": _all_scores(found.by_label),
         "confusion": found.confusion.tolist(),
-        "costs": [[None if np.isnan(c) else c for c in row] for row in found.costs.tolist()],
-        "notes": _notes(found),
+        "costs": found.costs.tolist(),
+        "notes": _notes(found, estimator.classes_.tolist()),
     }
 
 
@@ -154,15 +155,13 @@ def _tally(estimator: StructuredModel, data: str, encoding: str, wanted: bool) -
     return counted
 
 
-def _notes(found: Evaluation) -> list[str]:
-    """Labels of the data that the loss does not know."""
-    import numpy as np
-
-    unknown = np.flatnonzero(np.isnan(np.diagonal(found.costs)))
+def _notes(found: Evaluation, known: list[Any]) -> list[str]:
+    """Labels of the data that training never saw."""
+    counts = dict(zip(found.labels.tolist(), found.confusion.sum(axis=1).tolist(), strict=True))
     return [
-        f"{found.confusion[a].sum()} nodes have the label {found.labels.tolist()[a]!r}, for which "
-        "no cost is given; they are left out of the loss."
-        for a in unknown.tolist()
+        f"{count} nodes have the label {label!r}, which training never saw; they count as mistakes."
+        for label, count in counts.items()
+        if label not in known and count
     ]
 
 

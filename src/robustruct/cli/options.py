@@ -41,6 +41,14 @@ class Scheme(StrEnum):
     bioes = "BIOES"
 
 
+class BadLabelsChoice(StrEnum):
+    """What to do about training labels that break the rules."""
+
+    repair = "repair"
+    error = "error"
+    drop = "drop"
+
+
 AUTO = "auto"
 
 AlphaOption = Annotated[
@@ -61,6 +69,13 @@ DecisionOption = Annotated[
 ]
 ConstraintsOption = Annotated[
     Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
+]
+BadLabelsOption = Annotated[
+    BadLabelsChoice,
+    typer.Option(
+        help="What to do about training labels that break --constraints: read them as the CoNLL "
+        "scorer does, refuse them, or leave their samples out."
+    ),
 ]
 MaxIterOption = Annotated[int, typer.Option(min=1, help="Most passes over the data.")]
 LossOption = Annotated[

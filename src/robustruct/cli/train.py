@@ -18,6 +18,8 @@ from robustruct.cli import errors
 from robustruct.cli.options import (
     AUTO,
     AlphaOption,
+    BadLabelsChoice,
+    BadLabelsOption,
     ColumnsOption,
     ConstraintsOption,
     CostOption,
@@ -121,6 +123,7 @@ def train_cli(
     ] = None,
     decision: DecisionOption = None,
     constraints: ConstraintsOption = None,
+    bad_labels: BadLabelsOption = BadLabelsChoice.repair,
     form: FormatOption = None,
     template: TemplateOption = None,
     label_column: LabelColumnOption = None,
@@ -185,6 +188,7 @@ def train_cli(
         dev=dev,
         decision=decision.value if decision else None,
         constraints=constraints.value if constraints else None,
+        bad_labels=bad_labels.value,
         layout=Layout(
             form=form.value if form else None,
             template=None if template is None else str(template),
@@ -221,6 +225,7 @@ def train(
     dev: str | None = None,
     decision: str | None = None,
     constraints: str | None = None,
+    bad_labels: str = "repair",
     layout: Layout = Layout(),  # noqa: B008 (it cannot change)
     scale: Scale = Scale(),  # noqa: B008
     jobs: int = -1,
@@ -251,6 +256,7 @@ def train(
         Labelled file to stop by.
     decision : "auto", "map", "predictor" or "bayes", optional
     constraints : "BIO" or "BIOES", optional
+    bad_labels : "repair", "error" or "drop"
     layout : Layout
         Of the labelled files.
     scale : Scale
@@ -279,6 +285,7 @@ def train(
         tol=tol,
         decision=decision,
         constraints=constraints,
+        bad_labels=bad_labels,
         cv=folds,
         n_jobs=jobs,
         random_state=seed,
@@ -375,10 +382,15 @@ def _fit_file(
     estimator: StructuredModel, data: str, layout: Layout, dev: str | None, chosen: ChosenLoss
 ) -> float:
     """Read a file and train on it; returns when the first was done."""
+    from robustruct.bad_labels import Rules, clean_corpus
     from robustruct.formats.recognise import stored
     from robustruct.losses import sorted_labels
 
     corpus = layout.read(data, bool(estimator.verbose))
+    rules = Rules.of(estimator.constraints, estimator.bad_labels)
+    if rules is not None:  # here, so that the warning names lines
+        corpus = clean_corpus(corpus, rules)
+        corpus.bad_labels.warn(rules)
     held_out = _read_dev(estimator, dev, layout, corpus.format)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))

@@ -318,7 +318,9 @@ def compare(
     fits, notes = _all_trained(parts, decision, max_time, options)
     predicted = {
         name: [
-            labels for f, p in zip(of, parts, strict=True) for labels in f.model.predict(p.test.X)
+            as_labels(labels)
+            for f, p in zip(of, parts, strict=True)
+            for labels in f.model.predict(p.test.X)
         ]
         for name, of in fits.items()
     }
@@ -392,8 +394,13 @@ def _all_trained(
         for part in parts:
             fit, warned = _trained(kind(**given), part.train)
             fits[name].append(fit)
-            notes += [f"{name}: {note.partition(': ')[2]}" for note in warned]
-    return fits, notes
+            notes += [_note(name, warning) for warning in warned]
+    return fits, list(dict.fromkeys(notes))
+
+
+def _note(name: str, warning: str) -> str:
+    """A warning of a fit; what it says of the labels is the same for all models."""
+    return warning if warning.startswith("y: ") else f"{name}: {warning.partition(': ')[2]}"
 
 
 def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:

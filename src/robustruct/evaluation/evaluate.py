@@ -13,7 +13,7 @@ from robustruct.evaluation.predict_files import CHUNK, answered
 from robustruct.formats.corpus import chunks
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines
-from robustruct.losses import CostMatrix, Loss, as_labels, encode_labels, sorted_labels
+from robustruct.losses import Loss, as_labels, costs_with_unknown, encode_labels, sorted_labels
 from robustruct.metrics import Detection, confusion_scores, is_span_labelling, span_scores
 from robustruct.models.base import StructuredModel
 
@@ -87,18 +87,17 @@ class Tally:
             spans,
         )
 
-    def evaluated(self, loss: Loss) -> Evaluation:
-        """What the mistakes cost; labels that the loss does not know cost nothing."""
+    def evaluated(self, loss: Loss, classes: np.ndarray) -> Evaluation:
+        """What the mistakes of a model with these ``classes`` cost.
+
+        Labels for which there is no cost, as training never saw them, cost what the dearest mistake
+        does.
+        """
         if not self.n_samples:
             raise InvalidInputError("there is no sample to evaluate; the data are empty.")
-        known = np.ones(len(self.labels), bool)
-        if isinstance(loss, CostMatrix) and loss.labels is not None:
-            known = np.isin(self.labels, loss.labels)
-        costs = np.full(self.counts.shape, np.nan)
-        costs[np.ix_(known, known)] = loss.matrix(self.labels[known])
-        priced = self.weights[~np.isnan(costs)]
-        total = priced.sum()
-        mean = float(costs[~np.isnan(costs)] @ priced / total) if total > 0 else 0.0
+        costs = costs_with_unknown(loss, self.labels, classes)
+        total = self.weights.sum()
+        mean = float((costs * self.weights).sum() / total) if total > 0 else 0.0
         overall = None
         if is_span_labelling(self.labels) and self.spans is not None:
             overall = _sum(*self.spans.values())
@@ -131,7 +130,7 @@ class Evaluation:
     """How well labels were predicted."""
 
     loss: float
-    """Mean cost per node, by weight, over nodes whose labels have a cost."""
+    """Mean cost per node, by weight."""
     accuracy: float
     """Part of the nodes that are right."""
     whole_samples: float
@@ -143,8 +142,8 @@ class Evaluation:
     confusion: np.ndarray
     """(k, k) number of nodes with each [true label, predicted label]."""
     costs: np.ndarray
-    """(k, k) costs, NaN where the loss does not know a label; rows: true label, columns: predicted
-    label."""
+    """(k, k) rows: true label, columns: predicted label. Labels without a cost, which training
+    never saw, have that of the dearest mistake."""
     by_label: dict[Any, Detection]
     spans: Detection | None
     """Spans such as entities, where labels are BIO or BIOES."""

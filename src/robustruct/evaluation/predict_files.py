@@ -13,6 +13,7 @@ from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
 from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.text import Lines
+from robustruct.losses import as_labels
 from robustruct.models.base import StructuredModel
 
 CHUNK = 500  # samples that are in memory at once
@@ -50,7 +51,7 @@ def answered(
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
             weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
-            answers = [Answer(labels.tolist()) for labels in model.predict(X, weight)]
+            answers = [Answer(as_labels(found).tolist()) for found in model.predict(X, weight)]
             if proba:
                 for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
                     answer.probabilities = [
@@ -58,7 +59,7 @@ def answered(
                     ]
             if k_best:
                 for answer, found in zip(answers, model.predict_k_best(X, k_best), strict=True):
-                    answer.best = [(labels.tolist(), score) for labels, score in found]
+                    answer.best = [(as_labels(labels).tolist(), score) for labels, score in found]
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:

@@ -83,7 +83,7 @@ def evaluate_shards(
     """
     tallies = (engine or LocalEngine()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))
-    return total.evaluated(as_loss(model.loss if loss is None else loss))
+    return total.evaluated(as_loss(model.loss if loss is None else loss), model.classes_)
 
 
 def _file_names(data: ShardedData) -> list[str]:
@@ -127,7 +127,7 @@ def _answered_samples(model: StructuredModel, corpus: Corpus) -> Iterator[tuple[
     for X in chunks(iter(corpus.X), CHUNK):
         given = list(islice(weights, len(X)))
         for sample, labels in zip(X, model.predict(X, given), strict=True):
-            yield Sample(0, sample, None), Answer(labels.tolist())
+            yield Sample(0, sample, None), Answer(as_labels(labels).tolist())
 
 
 def _tally(model: StructuredModel, shard: Shard) -> Tally:

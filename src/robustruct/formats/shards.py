@@ -196,7 +196,7 @@ class ShardedData(Sequence[Shard]):
     @property
     def format(self) -> Format | None:
         """The format that all shards are read in; None unless they are files of one format."""
-        formats = [shard.format if isinstance(shard, FileShard) else None for shard in self]
+        formats = [getattr(shard, "format", None) for shard in self]
         first = formats[0] if formats else None
         return first if all(form == first for form in formats) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
@@ -59,6 +59,7 @@ class AutoModel(StructuredModel):
         class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
         inference: Inference = "auto",
         alphas: Alphas | None = "auto",
         cv: Any = "auto",
@@ -79,6 +80,7 @@ class AutoModel(StructuredModel):
             class_weight=class_weight,
             forbidden=forbidden,
             constraints=constraints,
+            bad_labels=bad_labels,
             inference=inference,
             alphas=alphas,
             cv=cv,

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from robustruct.bad_labels import Rules, clean_samples, clean_shards
 from robustruct.engines.engine import Engine, PreparedShards, Samples
 from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
@@ -42,7 +43,7 @@ from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
-from robustruct.validation import is_flat
+from robustruct.validation import are_lists, as_listed, is_flat
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
@@ -74,6 +75,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
         inference: Inference = "auto",
         engine: Engine | None = None,
         alphas: Alphas | None = None,
@@ -96,6 +98,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.forbidden = forbidden
         self.constraints = constraints
+        self.bad_labels = bad_labels
         self.inference = inference
         self.engine = engine
         self.alphas = alphas
@@ -151,6 +154,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             if validation is not None:
                 stopper = EarlyStopping(self, plan.space, plan.classes, validation)
             learnt = self._learnt(shards, plan, choice)
+            learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
 
@@ -174,13 +178,19 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
                 "without an engine; choose on some of the data, then fit with what was chosen."
             )
+        rules = Rules.of(self.constraints, self.bad_labels)
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return X, ()
+            return (X if rules is None else clean_shards(X, rules)), ()
+        X, y = as_listed(X), as_listed(y)
         flat = is_flat(X)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
+        elif rules is not None:
+            given = X, y, sample_weight, node_weight
+            X, y, sample_weight, node_weight, found = clean_samples(*given, rules=rules)
+            found.warn(rules)
         return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
 
     def _choice(

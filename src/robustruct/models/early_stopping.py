@@ -9,9 +9,9 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.losses import as_loss, encode_labels, sorted_labels
+from robustruct.losses import as_loss, costs_with_unknown, encode_labels, sorted_labels
 from robustruct.optimizers.optimizer import Record
-from robustruct.validation import codes_of, is_flat, label_arrays
+from robustruct.validation import as_listed, codes_of, is_flat, label_arrays
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -25,7 +25,7 @@ class EarlyStopping:
     ) -> None:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
-        X, y = validation
+        X, y = map(as_listed, validation)
         self.model = model
         try:
             self.design = space.encode(X)
@@ -34,7 +34,7 @@ class EarlyStopping:
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
-        costs = as_loss(model.loss).matrix(known)
+        costs = costs_with_unknown(as_loss(model.loss), known, classes)
         self.cost = costs[:, encode_labels(classes, known, "classes")]
         self.truth = self.design.batch.from_user(codes_of(arrays, known))
         self.theta: np.ndarray | None = None

@@ -217,6 +217,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "class_weight": WithTheData(),
         "forbidden": NoIterator(),
         "constraints": WithTheData(),
+        "bad_labels": OneOf("repair", "error", "drop"),
         "inference": OneOf("auto", "exact", "relaxed"),
         "engine": OrNone(
             Passing(
@@ -227,7 +228,10 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "alphas": OrNone(
             NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
         ),
-        "cv": WithTheData(),
+        "cv": Passing(
+            lambda value: not isinstance(value, str) or value == "auto",
+            "give 'auto', a number of folds or a scikit-learn splitter.",
+        ),
         "max_time": OrNone(Positive("the number of seconds that a fit may take")),
         "patience": Count("the number of evaluations without improvement"),
         "n_jobs": OrNone(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from robustruct.inference import best_labelling, k_best, marginals, score_of, wi
 from robustruct.losses import (
     LossLike,
     as_loss,
+    costs_with_unknown,
     encode_labels,
     equal_costs,
     predicted_first,
@@ -26,6 +27,7 @@ from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
 from robustruct.validation import (
+    as_listed,
     check_some_weight,
     chunks,
     codes_of,
@@ -33,6 +35,7 @@ from robustruct.validation import (
     is_flat,
     label_arrays,
     node_weights,
+    nonempty,
     sample_weights,
 )
 
@@ -70,6 +73,8 @@ class Prediction:
     classes_: np.ndarray
     coef_: np.ndarray
     cost_: np.ndarray
+    labels_as_lists_ = False
+    """Whether ``fit`` was given the labels of samples as lists; answers have that form."""
     decision_: str
     temperature_: float
     absolute_temperature_: float
@@ -80,6 +85,7 @@ class Prediction:
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
         check_is_fitted(self)
+        X = as_listed(X)
         flat = is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
             X = checked_rows(self, X)
@@ -234,7 +240,10 @@ class Prediction:
     @overload
     def predict(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict(self, X: Any, node_weight: Any = None) -> Any:
-        """Labels of every node: a list with one array per sample (one array for a 2-D X).
+        """Labels of every node, in the form of those that ``fit`` was given.
+
+        A list of lists where they were lists, else a list with one array per sample; one array for
+        a 2-D X. A sample without nodes has an empty answer.
 
         Parameters
         ----------
@@ -242,10 +251,20 @@ class Prediction:
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
         """
-        design, flat = self._encode(X)
-        weight = _in_order(node_weight, design.batch, flat)
-        codes = self._decide(self._scores(design), weight)
-        return in_user_form(self.classes_[codes], design.batch, flat)
+        check_is_fitted(self)
+
+        def decided(X: Any, node_weight: Any) -> Any:
+            design, flat = self._encode(X)
+            weight = _in_order(node_weight, design.batch, flat)
+            codes = self._decide(self._scores(design), weight)
+            return in_user_form(self.classes_[codes], design.batch, flat)
+
+        answers = _of_all(decided, X, node_weight, self.classes_[:0])
+        return [self._in_form(labels) for labels in answers] if type(answers) is list else answers
+
+    def _in_form(self, labels: np.ndarray) -> Any:
+        """Labels of a sample as ``fit`` was given them."""
+        return labels.tolist() if self.labels_as_lists_ else labels
 
     @overload
     def predict_proba(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
@@ -268,10 +287,15 @@ class Prediction:
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
         """
-        design, flat = self._encode(X)
-        weight = _in_order(node_weight, design.batch, flat)
-        found = self._feasible(self._scores(design))
-        return in_user_form(self._probabilities(found, weight), design.batch, flat)
+        check_is_fitted(self)
+
+        def distributions(X: Any, node_weight: Any) -> Any:
+            design, flat = self._encode(X)
+            weight = _in_order(node_weight, design.batch, flat)
+            found = self._feasible(self._scores(design))
+            return in_user_form(self._probabilities(found, weight), design.batch, flat)
+
+        return _of_all(distributions, X, node_weight, np.empty((0, len(self.classes_))))
 
     def predict_games(
         self,
@@ -337,8 +361,11 @@ class Prediction:
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores(design)), weight)
 
-    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[np.ndarray, float]]]:
-        """For each sample its ``k`` best labellings as (labels, score), best first."""
+    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[Any, float]]]:
+        """For each sample its ``k`` best labellings as (labels, score), best first.
+
+        Labels have the form of those of ``predict``.
+        """
         if k < 1:
             raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
         design, _ = self._encode(X)
@@ -350,7 +377,7 @@ class Prediction:
             labels = np.empty_like(codes)
             labels[:, batch.node_of[lo:hi] - lo] = codes
             ranked = zip(self.classes_[labels], values.tolist(), strict=True)
-            results.append([(row, value) for row, value in ranked])
+            results.append([(self._in_form(row), value) for row, value in ranked])
         return results
 
     def decision_function(self, X: Any) -> Any:
@@ -395,7 +422,7 @@ class HeldOut:
         self.sample_weight = sample_weights(sample_weight, batch.n_samples)
         known = sorted_labels([model.classes_, *arrays])  # may hold labels that training lacks
         self.truth = batch.from_user(codes_of(arrays, known))
-        costs = as_loss(model.loss).matrix(known)
+        costs = costs_with_unknown(as_loss(model.loss), known, model.classes_)
         self.cost = costs[:, encode_labels(model.classes_, known, "classes")]
         """(K, k) what it costs where each known label is true to predict each that the model has"""
 
@@ -415,6 +442,22 @@ class HeldOut:
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
         return self._per_sample(self.cost[self.truth, predicted])
+
+
+def _of_all(
+    answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: np.ndarray
+) -> Any:
+    """``answer(X, node_weight)`` of samples that may have no nodes; of these, ``nothing``."""
+    X = as_listed(X)
+    places = nonempty(X)
+    if places is None:
+        return answer(X, node_weight)
+    answers = [nothing] * len(X)
+    if len(places):
+        weights = None if node_weight is None else [node_weight[s] for s in places]
+        for s, found in zip(places, answer([X[s] for s in places], weights), strict=True):
+            answers[s] = found
+    return answers
 
 
 def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:

@@ -219,6 +219,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "classes_": _are_labels,
     "coef_": lambda value: _is_finite(value, 1),
     "cost_": lambda value: _is_finite(value, 2),
+    "labels_as_lists_": lambda value: isinstance(value, bool),
     "temperature_": lambda value: _is_number(value) and 0 <= value <= math.inf,
     "absolute_temperature_": lambda value: _is_number(value) and 0 <= value < math.inf,
     "decision_": lambda value: value in DECISIONS,

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus, Rules
 from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
@@ -182,18 +183,23 @@ class Summary:
     features: FeatureSummary
     labels: LabelSummary | None
     """None where there are no samples."""
+    bad_labels: BadLabels = NONE_BAD
+    """Those that were put right."""
 
     def merged(self, other: Summary) -> Summary:
         """The summary of both; shards that do not fit together are an error that names them."""
+        bad = self.bad_labels.merged(other.bad_labels)
         if self.labels is None or other.labels is None:
-            return other if self.labels is None else self
-        return Summary(self.features.merged(other.features), self.labels.merged(other.labels))
+            return replace(other if self.labels is None else self, bad_labels=bad)
+        features, labels = self.features.merged(other.features), self.labels.merged(other.labels)
+        return Summary(features, labels, bad)
 
 
 def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
+    bad = corpus.bad_labels if isinstance(corpus, CleanCorpus) else NONE_BAD
     if not len(corpus):
-        return Summary(FeatureSummary(), None)
+        return Summary(FeatureSummary(), None, bad)
     with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
         truth = _truth(corpus, np.diff(parts.nodes.offsets))
@@ -203,6 +209,7 @@ def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
         return Summary(
             FeatureSummary.of_parts(parts, hashed=hashed, source=corpus.name),
             LabelSummary.of(truth, types, type_of),
+            bad,
         )
 
 
@@ -325,6 +332,7 @@ class Settings(Protocol):
     class_weight: Any
     forbidden: Any
     constraints: Any
+    bad_labels: str
     inference: str
     n_jobs: int | None
     bias: bool
@@ -349,6 +357,9 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
     """
     space = FeatureSpace.of_summary(summary.features, bias=settings.bias, min_count=min_count)
     assert summary.labels is not None  # where there are features there are labels
+    rules = Rules.of(settings.constraints, settings.bad_labels)
+    if rules is not None:
+        summary.bad_labels.warn(rules)
     return planned(settings, space, summary.labels)
 
 

@@ -1,0 +1,237 @@
+"""Training labels that break the rules of their tagging scheme: repaired, dropped or refused.
+
+Corpora are rarely free of them. The scorer of CoNLL reads what marks a span as one anyway: an I
+that continues nothing begins a span. Repaired labels mark the same spans by the rules.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from robustruct.arrays import length
+from robustruct.constraints import SCHEMES, tag_parts
+from robustruct.errors import InvalidInputError
+from robustruct.formats.corpus import Corpus
+from robustruct.formats.sample import Format
+from robustruct.formats.shards import Shard, ShardedData
+from robustruct.graphs import Graph
+from robustruct.losses import as_labels, encode_labels, sorted_labels
+
+MOST_PLACES = 3  # that a warning names
+
+
+@dataclass(frozen=True)
+class BadLabels:
+    """How many there were, and the first of them; can be merged."""
+
+    n_labels: int = 0
+    n_samples: int = 0
+    places: tuple[str, ...] = ()
+
+    def merged(self, other: BadLabels) -> BadLabels:
+        """Both."""
+        return BadLabels(
+            self.n_labels + other.n_labels,
+            self.n_samples + other.n_samples,
+            (self.places + other.places)[:MOST_PLACES],
+        )
+
+    def warn(self, rules: Rules) -> None:
+        """Say what was done about them."""
+        if not self.n_labels:
+            return
+        done, other = (
+            "were repaired as the CoNLL scorer reads them",
+            "'drop' leaves the samples out",
+        )
+        if rules.action == "drop":
+            done, other = "made their samples be left out", "'repair' reads them as the scorer does"
+        warnings.warn(
+            f"y: {self.n_labels} labels in {self.n_samples} samples break constraints="
+            f"{rules.scheme!r} and {done}; the first: {'; '.join(self.places)}. bad_labels='error' "
+            f"refuses such labels, {other}.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+NONE_BAD = BadLabels()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What labels should keep, and what happens to those that do not."""
+
+    scheme: str
+    action: str
+    """"repair" or "drop"."""
+
+    @classmethod
+    def of(cls, constraints: Any, bad_labels: str) -> Rules | None:
+        """None where nothing is to be done: errors come later."""
+        known = isinstance(constraints, str) and constraints in SCHEMES
+        return cls(constraints, bad_labels) if known and bad_labels != "error" else None
+
+
+@dataclass(frozen=True, eq=False)
+class CleanCorpus(Corpus):
+    """A corpus whose labels keep the rules."""
+
+    bad_labels: BadLabels = NONE_BAD
+
+
+@dataclass(frozen=True)
+class CleanShard:
+    """A shard whose labels will keep the rules."""
+
+    shard: Shard
+    rules: Rules
+
+    @property
+    def name(self) -> str:
+        """That of the shard."""
+        return self.shard.name
+
+    @property
+    def format(self) -> Format | None:
+        """That of the file, if it is one."""
+        return getattr(self.shard, "format", None)
+
+    def read(self) -> Corpus:
+        """The samples, with `BadLabels` that they had."""
+        return clean_corpus(self.shard.read(), self.rules)
+
+
+def clean_shards(data: ShardedData, rules: Rules) -> ShardedData:
+    """The same data, whose labels are put right where they are read."""
+    shards = [CleanShard(shard, rules) for shard in data]
+    return ShardedData(shards, min_count=data.min_count, hashed=data.hashed)
+
+
+def clean_corpus(corpus: Corpus, rules: Rules) -> CleanCorpus:
+    """The samples of a file with labels that keep the rules."""
+    lines = corpus.lines
+
+    def place(sample: int) -> str:
+        return (
+            f"{corpus.name}, line {lines[sample]}" if lines else f"{corpus.name}, sample {sample}"
+        )
+
+    given = {field.name: getattr(corpus, field.name) for field in fields(Corpus)}
+    columns = ("X", "y", "sample_weight", "node_weight", "captions")
+    *parts, found = clean_samples(*(given[name] for name in columns), rules=rules, place=place)
+    if rules.action == "drop" and found.n_samples and lines:
+        *_, kept, _ = clean_samples(corpus.X, corpus.y, lines, rules=rules)
+        given["lines"] = list(kept)
+    return CleanCorpus(**{**given, **dict(zip(columns, parts, strict=True))}, bad_labels=found)
+
+
+def clean_samples(
+    X: Any, y: Any, *more: Any, rules: Rules, place: Any = "sample {}".format
+) -> tuple[Any, ...]:
+    """(X, y, what else there is of each sample or None, `BadLabels`), labels keeping the rules.
+
+    What are no lists of labels, one for each sample, is left as it is, to be refused later.
+    """
+    arrays = _arrays(X, y)
+    if arrays is None:
+        return X, y, *more, NONE_BAD
+    right = repaired([_edges(sample) for sample in X], arrays, rules.scheme)
+    wrong = [np.flatnonzero(old != new) for old, new in zip(arrays, right, strict=True)]
+    bad = [s for s, nodes in enumerate(wrong) if len(nodes)]
+    if not bad:
+        return X, y, *more, NONE_BAD
+    found = BadLabels(
+        sum(map(len, wrong)),
+        len(bad),
+        tuple(
+            f"{place(s)}, node {wrong[s][0]}: {arrays[s][wrong[s][0]]}, not {right[s][wrong[s][0]]}"
+            for s in bad[:MOST_PLACES]
+        ),
+    )
+    if rules.action == "drop":
+        kept = sorted(set(range(len(arrays))) - set(bad))
+        return *(_taken(part, kept) for part in (X, y, *more)), found
+    labels = list(y)
+    for s in bad:
+        labels[s] = right[s].tolist() if isinstance(y[s], list | tuple) else right[s]
+    return X, labels, *more, found
+
+
+def repaired(
+    edges: Sequence[np.ndarray | None], labels: Sequence[np.ndarray], scheme: str
+) -> list[np.ndarray]:
+    """Labels that mark by the rules of ``scheme`` the spans that `span_scores` reads.
+
+    ``edges`` (m, 2) of each sample lead from a node to the next; None is a chain.
+    """
+    classes = sorted_labels(labels)
+    code = np.concatenate([encode_labels(array, classes, "y") for array in labels])
+    parts = [tag_parts(label, scheme) for label in classes.tolist()]
+    tag = np.array([letter for letter, _ in parts])[code]
+    kind = np.unique([name for _, name in parts], return_inverse=True)[1][code]
+    first, second = _all_edges(edges, [len(array) for array in labels])
+    goes_on = np.isin(tag[first], ("B", "I")) & np.isin(tag[second], ("I", "E"))
+    goes_on &= kind[first] == kind[second]
+    continues = np.zeros(len(code), bool)
+    continues[second] = True
+    continues[second[~goes_on]] = False
+    continued = np.zeros(len(code), bool)
+    continued[first[goes_on & continues[second]]] = True
+    right = np.where(continues, "I", "B")
+    if scheme == "BIOES":
+        right = np.where(continued, right, np.where(continues, "E", "S"))
+    wrong = np.flatnonzero((tag != "O") & (tag != right))
+    offsets = np.cumsum([0, *map(len, labels)])
+    found = list(labels)
+    for s in np.unique(np.searchsorted(offsets, wrong, side="right") - 1).tolist():
+        span = range(offsets[s], offsets[s + 1])
+        found[s] = as_labels(
+            ["O" if tag[i] == "O" else f"{right[i]}-{parts[code[i]][1]}" for i in span]
+        )
+    return found
+
+
+def _all_edges(
+    edges: Sequence[np.ndarray | None], sizes: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(M,) the first and (M,) the second node of every edge of all samples."""
+    start, pairs = 0, [np.empty((0, 2), np.intp)]
+    for some, size in zip(edges, sizes, strict=True):
+        nodes = np.arange(start, start + size)
+        pairs.append(np.stack([nodes[:-1], nodes[1:]], axis=1) if some is None else nodes[some])
+        start += size
+    return tuple(np.concatenate(pairs).T)
+
+
+def _edges(sample: Any) -> np.ndarray | None:
+    return sample.edges if isinstance(sample, Graph) else None
+
+
+def _arrays(X: Any, y: Any) -> list[np.ndarray] | None:
+    """The labels of each sample; None if they are not what `fit` takes."""
+    if not length(y) or length(X) != length(y):
+        return None
+    try:
+        arrays = [as_labels(labels) for labels in y if not isinstance(labels, str)]
+    except InvalidInputError:
+        return None
+    fits = len(arrays) == len(y) and all(
+        x.n_nodes == len(labels)
+        for x, labels in zip(X, arrays, strict=True)
+        if isinstance(x, Graph)
+    )
+    return arrays if fits else None
+
+
+def _taken(values: Any, kept: Sequence[int]) -> Any:
+    if values is None or length(values) is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return values[list(kept)]
+    return [values[s] for s in kept]
