@@ -198,6 +198,10 @@ class DaskShards:
         self.known.pop(address, None)
         self._rebuild(answer.numbers)
 
+    def retune(self, tuning: Tuning) -> None:
+        """Begin anew with other settings, which workers get with every task."""
+        self.tuning = tuning
+
     # ------------------------------------------------------------------------------ the four sums
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
