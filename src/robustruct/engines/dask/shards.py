@@ -368,5 +368,5 @@ class DaskShards:
         return {}
 
     def restore(self, state: dict[str, np.ndarray]) -> bool:
-        """Blocks begin anew."""
+        """Dual variables begin anew."""
         return False
