@@ -98,6 +98,9 @@ class Shards(Protocol):
     @property
     def tuning(self) -> Tuning: ...
 
+    def retune(self, tuning: Tuning) -> None:
+        """Begin anew with other settings."""
+
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place."""
 
