@@ -218,7 +218,9 @@ def test_an_engine_takes_no_temperature_that_is_trained_as_none() -> None:
     X, y = samples(n=3)
     with pytest.raises(InvalidInputError, match="an engine trains with temperature=0 or at least"):
         AGM(temperature=1e-6, engine=LocalEngine()).fit(X, y)
-    elsewhere = SimpleNamespace(local_problem=None, local_problems=None)
+    elsewhere = SimpleNamespace(
+        local_problem=None, local_problems=None, outline=SimpleNamespace(l1=0.0)
+    )
     assert chosen("auto", "likelihood", np.inf, 1e-2, elsewhere).name == "lbfgs"
     assert chosen("auto", "game", 1.0, 1e-2, elsewhere).name == "natural_ascent"
 
