@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import robustruct
-from robustruct import AGM, CRF, SSVM, Graph, solve_game
+from robustruct import AGM, CRF, SSVM, AutoModel, Graph, solve_game
 from robustruct.losses import Absolute, CostMatrix, Hamming, Squared
 from robustruct.metrics import mean_loss
 
@@ -66,8 +66,9 @@ def test_models_take_the_loss_first_and_the_rest_by_keyword(model: type) -> None
 def test_default_tolerance_and_decision() -> None:
     for model in (AGM, SSVM):
         assert default(model, "tol") == 1e-2
-        assert default(model, "decision") == "map"
-    assert default(CRF, "decision") == "bayes"
+        assert default(model, "temperature") == 0.0  # the models of the literature
+    for model in (*MODELS, AutoModel):
+        assert default(model, "decision") == "auto"
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -107,7 +108,7 @@ def test_graph_and_losses() -> None:
     assert parameters(Graph.__init__) == names
     assert default(Graph.__init__, "edge_features") is None
     assert default(Graph.__init__, "node_types") is None
-    assert parameters(CostMatrix.__init__) == ["matrix", "labels"]
+    assert parameters(CostMatrix.__init__) == ["matrix", "labels", "default"]
     assert default(CostMatrix.__init__, "labels") is None
     for loss, far in ((Hamming(), 1.0), (Absolute(), 2.0), (Squared(), 4.0)):
         assert loss.matrix([0, 1, 2])[0, 2] == far

@@ -18,8 +18,8 @@ class Status(Enum):
         "which converges faster."
     )
     STALLED = (
-        "Rounding stopped progress before the gap closed; the bounds are still valid. Raise tol, "
-        "or rescale features or scores that dwarf the costs."
+        "Progress ended before the gap closed; the bounds are still valid. Raise tol, use a larger "
+        "alpha, or rescale features or scores that dwarf the costs."
     )
     INTERRUPTED = (
         "Training was interrupted; the best model so far is kept. Fit again with warm_start=True "

@@ -15,7 +15,7 @@ import pytest
 from commands import COMMAND, TEST, TRAIN, golden, run
 
 import robustruct
-from robustruct import AGM, CRF
+from robustruct import AGM, CRF, AutoModel
 from robustruct.formats.corpus import read_corpus
 from robustruct.losses import CostMatrix
 
@@ -26,7 +26,7 @@ COST = "B-PER>O=5"
 def folder(tmp_path_factory) -> Path:
     """A folder with ``ner.model``, trained with a cost."""
     folder = tmp_path_factory.mktemp("command")
-    options = ("--cost", COST, "--alpha", "0.05", "--decision", "predictor")
+    options = ("--cost", COST, "--model", "agm", "--alpha", "0.05", "--decision", "predictor")
     done = run("train", TRAIN, "-o", "ner.model", *options, cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "train.out").write_text(done.stdout)
@@ -129,7 +129,7 @@ def test_json_of_train_evaluate_and_inspect(folder, here) -> None:
     result = json.loads(done.stdout)
     assert (result["model"], result["n_samples"], result["n_nodes"]) == ("CRF", 8, 45)
     assert set(result["alpha_scores"]) == {"1.0", "0.1"}
-    assert "CRF choosing alpha: alpha 1, fold 1 of 2" in done.stderr
+    assert "CRF choosing alpha: CRF, alpha 1, fold 1 of 2" in done.stderr
     result = json.loads(here("evaluate", "crf.model", TEST, "--json", cwd=folder)[1])
     model, test = robustruct.load(folder / "crf.model"), read_corpus(TEST)
     assert result["loss"] == pytest.approx(-model.score(test.X, test.y))
@@ -174,6 +174,8 @@ def test_ctrl_c_leaves_nothing_behind(folder) -> None:
             str(TRAIN),
             "-o",
             "no.model",
+            "--model",
+            "agm",
             "--tol",
             "1e-15",
             "--alpha",
@@ -201,7 +203,18 @@ def test_progress_on_a_terminal(folder) -> None:
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, "train", str(TRAIN), "-o", "tty.model", "--alpha", "0.05", "--json"],
+        [
+            *COMMAND,
+            "train",
+            str(TRAIN),
+            "-o",
+            "tty.model",
+            "--model",
+            "agm",
+            "--alpha",
+            "0.05",
+            "--json",
+        ],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=theirs,
@@ -313,3 +326,54 @@ def read_corpus_text(path: Path, content: bytes, **options) -> tuple[list, list]
     path.write_bytes(content)
     corpus = read_corpus(path, **options)
     return [list(x) for x in corpus.X], [labels.tolist() for labels in corpus.y]
+
+
+def test_without_a_model_the_family_is_searched(folder, here) -> None:
+    arguments = ("train", TRAIN, "-o", "auto.model", "--cost", COST, "-q")
+    code, out, _ = here(*arguments, "--json", cwd=folder)
+    assert code == 0
+    result, model = json.loads(out), robustruct.load(folder / "auto.model")
+    train = read_corpus(TRAIN)
+    costs = {(b, "O"): 5.0 for b in ("B-PER",)}
+    alone = AutoModel(costs, random_state=0).fit(train.X, train.y)
+    assert result["model"] == "AutoModel"
+    assert (result["chosen"], result["decision"]) == (alone.member_, alone.decision_)
+    assert result["n_tried"] == len({one.setting for one in alone.trials_})
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    code, out, _ = here(*arguments, cwd=folder)
+    assert re.search(rf"chosen +{alone.member_}.*, of {result['n_tried']} settings tried", out)
+
+
+def test_temperature_time_and_decision(folder, here) -> None:
+    options = ("--model", "ssvm", "--temperature", "1", "--alpha", "0.1", "-q", "--json")
+    code, out, _ = here("train", TRAIN, "-o", "warm.model", *options, cwd=folder)
+    assert (code, json.loads(out)["temperature"]) == (0, 1.0)
+    for decision in ("map", "bayes", "predictor"):
+        model, test = robustruct.load(folder / "warm.model"), read_corpus(TEST)
+        wanted = -model.set_params(decision=decision).score(test.X, test.y)
+        decided = ("--decision", decision)
+        code, out, _ = here("evaluate", "warm.model", TEST, *decided, "--json", cwd=folder)
+        assert json.loads(out)["loss"] == pytest.approx(wanted)
+        code, out, _ = here("predict", "warm.model", TEST, *decided, cwd=folder)
+        assert last_column(out) == [list(labels) for labels in model.predict(test.X)]
+    limited = ("--model", "agm", "--alpha", "1e-6", "--tol", "1e-12", "--time-limit", "0.001")
+    code, out, err = here("train", TRAIN, "-o", "short.model", *limited, "-q", cwd=folder)
+    assert code == 0
+    assert "Raise max_time" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("predict", "ner.model", TEST, "--decision", "bayes"), "needs probabilities"),
+        (("train", TRAIN, "-o", "m", "--temperature", "warm"), "--temperature"),
+        (
+            ("train", TRAIN, "-o", "m", "--model", "crf", "--temperature", "1"),
+            "--temperature does not go with --model crf",
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_temperature(folder, here, arguments, said) -> None:
+    code, _, err = here(*arguments, cwd=folder)
+    assert code == 2
+    assert said in " ".join(err.split())

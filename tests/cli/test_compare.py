@@ -74,8 +74,10 @@ def test_json_with_folds_and_a_table_of_costs(folder: Path) -> None:
     for entry in result["models"]:
         assert len(entry["alpha"]) == 2
         assert entry["cost_low"] <= entry["cost"] <= entry["cost_high"]
-    assert len(result["differences"]) == 3
-    assert "AGM choosing alpha: alpha" in done.stderr  # plain lines: stderr is no terminal
+    assert len(result["differences"]) == 6
+    assert (
+        "AGM choosing alpha: AGM, temperature 0, alpha" in done.stderr
+    )  # plain lines: stderr is no terminal
     assert "\x1b" not in done.stderr
 
 
@@ -105,6 +107,7 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     output, _ = process.communicate()
     assert process.returncode == 0, shown
     text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode()
+    assert "AutoModel choosing temperature and alpha" in text
     for name in ("AGM", "CRF", "SSVM"):
         assert f"{name} choosing alpha" in text
         assert re.search(rf"{name} training +pass \d+ .*gap \d+\.\d\d%", text), text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from robustruct.cli.evaluate import evaluate
 from robustruct.cli.inspect import explain, inspect
 from robustruct.cli.predict import predict
 from robustruct.cli.reading import Layout
-from robustruct.cli.train import train
+from robustruct.cli.train import train as train_any
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.evaluation.predict_files import answered, input_format
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.text import Lines
 from robustruct.metrics import mean_loss
+
+# Files and formats are the subject here, not the choice of a model.
+train = functools.partial(train_any, model="agm")
 
 
 @pytest.fixture(autouse=True)
@@ -175,6 +179,8 @@ def test_a_fault_of_the_dev_file_is_not_blamed_on_the_training_file(tmp_path, he
     bad = [good[0], {"nodes": [[1, 2, 3]], "labels": ["X"]}]
     for name, samples in (("train.jsonl", good), ("dev.jsonl", bad)):
         (tmp_path / name).write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-    code, _, err = here("train", "train.jsonl", "--dev", "dev.jsonl", "-o", "m", "-q")
+    code, _, err = here(
+        "train", "train.jsonl", "--model", "agm", "--dev", "dev.jsonl", "-o", "m", "-q"
+    )
     assert code == 3
     assert "dev.jsonl, line 2: validation: sample 1: node features have 3 columns" in err

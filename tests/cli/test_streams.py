@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="streams are closed by P
 def model(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("streams") / "ner.model"
     subprocess.run(
-        [*COMMAND, "train", TRAIN, "-o", path, "-q", "--max-iter", "5"],
+        [*COMMAND, "train", TRAIN, "--model", "agm", "-o", path, "-q", "--max-iter", "5"],
         check=True,
         capture_output=True,
     )
@@ -55,7 +55,7 @@ def test_labels_need_an_open_output(model) -> None:
 
 def test_training_needs_no_stream_at_all(model, tmp_path) -> None:
     made = tmp_path / "new.model"
-    done = shell(">&- 2>&- <&-", "train", TRAIN, "-o", made, "--max-iter", "5")
+    done = shell(">&- 2>&- <&-", "train", TRAIN, "--model", "agm", "-o", made, "--max-iter", "5")
     assert done.returncode == 0
     assert made.stat().st_size > 1000
     mask = os.umask(0o077)
@@ -89,7 +89,7 @@ def test_output_into_a_pipe(command, model, tmp_path, here) -> None:
     received: list[bytes] = []
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
     reader.start()
-    given: tuple = ("train", TRAIN, "--max-iter", "5")
+    given: tuple = ("train", TRAIN, "--model", "agm", "--max-iter", "5")
     if command == "predict":
         given = ("predict", model, TEST)
     code, _, err = here(*given, "-o", pipe, "-q")

@@ -37,7 +37,7 @@ def test_a_fit_whose_passes_ran_out(Model):
 def test_a_fit_that_rounding_stopped_is_not_told_to_take_more_passes(monkeypatch):
     monkeypatch.setattr(lbfgs, "_search", lambda *arguments: None)  # no step is of use
     model = CRF(alpha=0.1)
-    with pytest.warns(ConvergenceWarning, match=r"above tol=0.0001\. Raise tol, or res") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"above tol=0.001\. Raise tol, use a") as caught:
         model.fit(*chains())
     assert model.status_ is Status.STALLED
     assert model.n_iter_ < model.max_iter

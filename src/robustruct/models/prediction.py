@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -233,6 +233,12 @@ class Prediction:
 
     # ------------------------------------------------------------------------- for users
 
+    @overload
+    def predict(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Sequence[Any], node_weight: Any = None) -> list[Any]: ...
+    @overload
+    def predict(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict(self, X: Any, node_weight: Any = None) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
@@ -260,6 +266,12 @@ class Prediction:
         """Labels of a sample as ``fit`` was given them."""
         return labels.tolist() if self.labels_as_lists_ else labels
 
+    @overload
+    def predict_proba(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    @overload
+    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[np.ndarray]: ...
+    @overload
+    def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 

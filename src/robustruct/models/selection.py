@@ -462,16 +462,21 @@ def _splits(
     if not isinstance(cv, int | np.integer | str):
         yield from check_cv(cv).split(np.arange(n_samples))
         return
-    n_folds = FOLDS if cv == "auto" else int(cv)
+    n_folds = min(FOLDS, n_samples) if isinstance(cv, str) else int(cv)
+    if n_samples < 2:
+        raise InvalidInputError(
+            f"{type(model).__name__}: there is one sample, so none can be held out to choose "
+            f"{model._to_choose}; give more samples, or the values themselves."
+        )
     if not 2 <= n_folds <= n_samples:
         raise InvalidInputError(
-            f"{type(model).__name__}: cv={cv!r} makes {n_folds} folds, but there are {n_samples} "
-            f"samples; choose between 2 and {n_samples}, or pass a scikit-learn splitter."
+            f"{type(model).__name__}: cv={n_folds} folds, but there are {n_samples} samples; "
+            f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
         )
     folds = KFold(n_folds, shuffle=True, random_state=model.random_state)
     for split in folds.split(np.arange(n_samples)):
         yield split
-        if cv == "auto" and n_nodes >= LARGE:
+        if isinstance(cv, str) and n_nodes >= LARGE:
             return
 
 

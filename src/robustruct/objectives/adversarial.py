@@ -49,6 +49,8 @@ class Outline:
     """See `Problem.unavoidable`."""
     taken_off: float
     """See `Problem.taken_off`."""
+    l1: float = 0.0
+    """See `Problem.l1`."""
 
     def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
         """How far the bounds of a certificate can be off through rounding alone.
@@ -75,6 +77,7 @@ class Outline:
             sum(part.score_size for part in parts),
             sum(part.unavoidable for part in parts),
             sum(part.taken_off for part in parts),
+            parts[0].l1,
         )
 
 
@@ -159,6 +162,8 @@ class Problem:
     drown them if it stayed."""
     temperature: float = 0.0
     """T, in the units of the cost; above 0 the objective is smooth: see objectives/smooth.py."""
+    l1: float = 0.0
+    """Strength of the penalty l1 |θ|_1 of a likelihood, beside that of alpha."""
 
     @property
     def n_labels(self) -> int:
@@ -182,6 +187,7 @@ class Problem:
             cost_size=self.cost_size,
             score_size=self.score_size,
             taken_off=self.taken_off,
+            l1=self.l1,
         )
 
     def digests(self) -> dict[str, str]:

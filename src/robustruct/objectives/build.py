@@ -240,6 +240,7 @@ class Plan:
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
     n_jobs: int | None
+    l1: float = 0.0
 
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
         """The same for another objective, temperature and penalty."""
@@ -318,6 +319,7 @@ class Plan:
             constraints=self.rules,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
+            l1=self.l1,
         )
         return self.retuned(problem)
 
@@ -335,6 +337,7 @@ class Settings(Protocol):
     n_jobs: int | None
     bias: bool
     temperature: float
+    l1: float
     objective: str
     """"game" (AGM), "hinge" (SSVM: the predictor is held at the truth) or "likelihood" (CRF: costs
     play a part in decisions only)."""
@@ -402,4 +405,5 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,
+        l1=float(settings.l1),
     )

@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import add_multiple, add_slope, dual_penalty, penalty
+from robustruct.kernels.weight_vectors import add_multiple, add_slope, penalty
+from robustruct.objectives.likelihood import LowerBounds
 from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 
 FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
@@ -156,20 +157,29 @@ def _search(
     return None
 
 
-def penalised(shards: Shards, theta: np.ndarray) -> tuple[float, np.ndarray]:
-    """The objective and its gradient, for weights divided by their scales."""
+def penalised(
+    shards: Shards, theta: np.ndarray, lower: LowerBounds
+) -> tuple[float, np.ndarray, float]:
+    """(objective but for l1 |θ|_1, its gradient, lower bound), for weights divided by scales."""
     alpha, squares = shards.outline.alpha, shards.tuning.scales.squares
-    value, gradient = shards.likelihood(theta)
+    loss, gradient = shards.likelihood(theta)
+    bound = lower.bound(loss, theta, gradient)
     add_slope(gradient, theta, squares, alpha)
-    return value + penalty(theta, squares, alpha), gradient
+    return loss + penalty(theta, squares, alpha), gradient, bound
+
+
+def lower_bounds(shards: Shards) -> LowerBounds:
+    """Bounds for these samples' objective, from what is yet to be evaluated."""
+    outline, scales = shards.outline, shards.tuning.scales
+    return LowerBounds(outline.alpha, scales.squares, outline.l1 * scales.of_weights)
 
 
 class Descent:
     """Where L-BFGS has got to."""
 
-    def __init__(self, theta: np.ndarray) -> None:
+    def __init__(self, theta: np.ndarray, n_passes: int = 0) -> None:
         self.theta = theta
-        self.n_passes = 0
+        self.n_passes = n_passes
         """Evaluations of the objective."""
         self.stalled = False
         """Whether no step makes the objective smaller, as far as floating point can tell."""
@@ -189,31 +199,36 @@ class Descent:
 
 
 def fit_likelihood(
-    shards: Shards, progress: Progress, max_iter: int, start: np.ndarray | None = None
+    shards: Shards,
+    progress: Progress,
+    max_iter: int,
+    start: np.ndarray | None = None,
+    n_passes: int = 0,
 ) -> None:
-    """L-BFGS until the certified gap is within the tolerance.
+    """L-BFGS until the certified gap is within the tolerance, after ``n_passes`` of another.
 
     What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
-    alpha, scales = shards.outline.alpha, shards.tuning.scales
+    scales = shards.tuning.scales
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else start / scales.of_weights)
+    descent = Descent(none if start is None else start / scales.of_weights, n_passes)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = penalised(shards, theta)
+        value, gradient, bound = penalised(shards, theta, lower)
         descent.n_passes += 1
-        bound = value - dual_penalty(gradient, scales.squares, alpha)
         progress.report(descent.n_passes, scales.unscaled(theta), value, bound)
         progress.passed(descent.n_passes, progress.gap)
         return value, gradient
 
     def done() -> bool:
-        return progress.finished or descent.stalled or descent.n_passes >= max_iter
+        ended = descent.stalled or progress.idle(n_passes) or descent.n_passes >= max_iter
+        return progress.finished or ended
 
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     progress.resume(descent)
     while not done():
+        lower = lower_bounds(shards)
         descent.theta, descent.stalled = descend(
             evaluate, descent.theta, done, lambda: progress.due(descent.n_passes)
         )

@@ -19,11 +19,14 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.dual_ascent import MOST_STEPS, PairwiseAscent, fit_pairwise
 from robustruct.optimizers.dual_variables import DualVariables
+from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards, ShardState
 from robustruct.optimizers.natural_variables import NaturalVariables
 from robustruct.optimizers.optimizer import Optimizer, Shards, Task
 from robustruct.optimizers.tuning import PULL, SMOOTH, Density
 
+LEAST_FALL = 0.5
+"""Part of a likelihood's gap that must be gone when passes have doubled; else L-BFGS takes over."""
 COLDEST = 1e-4
 """Temperatures below, in units of a mean mistake, are trained as 0."""
 
@@ -110,7 +113,9 @@ def smooth_ascent(
 class NaturalAscent(Optimizer):
     """Ascends the dual of a smooth objective sample by sample, with a certificate.
 
-    What "auto" is for temperatures above 0, and for the CRF where features are sparse.
+    What "auto" is for temperatures above 0, and for the CRF where features are sparse. Where many
+    nodes share features under a weak penalty the gap stops falling; L-BFGS then takes a likelihood
+    over.
     """
 
     name: ClassVar[str] = "natural_ascent"
@@ -132,4 +137,10 @@ class NaturalAscent(Optimizer):
             progress.report(0, zeros, outline.untrained, outline.unavoidable)
             return
         ascent = smooth_ascent(problems, task.start)
+        likelihood = not next(iter(problems.values())).cost.any()
+        # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
+        progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
         fit_pairwise(ascent, progress, task.max_iter, task.seed)
+        stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
+        if stalled and not progress.finished:
+            fit_likelihood(task.shards, progress, task.max_iter, progress.theta, ascent.n_passes)

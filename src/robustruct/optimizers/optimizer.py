@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from robustruct.optimizers.dual_variables import DualVariables
     from robustruct.optimizers.tuning import Tuning
 
+IDLE, FEWEST = 0.01, 20  # see `Progress.idle`
+
 
 @dataclass(frozen=True)
 class Record:
@@ -185,6 +187,9 @@ class Progress:
     history: list[Record] = field(init=False, default_factory=list)
     stopped: bool = field(init=False, default=False)
     interrupted: bool = field(init=False, default=False)
+    least_fall: float = field(init=False, default=0.0)
+    """Part of the gap that must be gone when passes have doubled, or training has stalled."""
+    stalled: bool = field(init=False, default=False)
     _has_passed: bool = field(init=False, default=False)
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
@@ -260,7 +265,20 @@ class Progress:
     @property
     def finished(self) -> bool:
         """Whether training should stop."""
-        return self.converged or self.stopped or self.out_of_time
+        return self.converged or self.stopped or self.stalled or self.out_of_time
+
+    def idle(self, begun: int = 0) -> bool:
+        """Whether a descent that has ``begun`` after that pass hardly falls any more.
+
+        By less than IDLE times the tolerance in the last quarter of its passes, and at least
+        FEWEST: what it still gains then, no prediction shows.
+        """
+        until = self.n_iter - max(FEWEST, (self.n_iter - begun) // 4)
+        before = [one.primal for one in self.history if begun < one.n_iter <= until]
+        if not before:
+            return False
+        fall = min(before) - self.problem.taken_off - self.primal
+        return fall < IDLE * self.tol * self.scale(self.primal)
 
     def report(
         self, n_iter: int, theta: np.ndarray, primal: float, dual: float, may_keep: bool = False
@@ -284,6 +302,9 @@ class Progress:
         self.history.append(record)
         if self.watch is not None and self.watch(record, theta):
             self.stopped = True
+        if self.least_fall:
+            earlier = [one.gap for one in self.history if 2 * one.n_iter <= n_iter]
+            self.stalled = bool(earlier) and self.gap > (1.0 - self.least_fall) * min(earlier)
         return self.finished
 
     def _certified(self, theta: np.ndarray, primal: float, dual: float) -> tuple[float, float]:
@@ -342,6 +363,8 @@ class Optimizer(ABC):
     name: ClassVar[str]
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
+    takes_l1: ClassVar[bool] = False
+    """Whether it takes a penalty on absolute weights too."""
 
     def refusal(self, shards: Shards) -> str | None:
         """Why it cannot take these samples, as the end of a sentence; None if it can."""

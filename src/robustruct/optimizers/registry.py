@@ -23,6 +23,12 @@ def _lbfgs() -> Optimizer:
     return LBFGS()
 
 
+def _orthant_wise() -> Optimizer:
+    from robustruct.optimizers.orthant_wise import OrthantWise
+
+    return OrthantWise()
+
+
 def _natural_ascent() -> Optimizer:
     from robustruct.optimizers.natural_ascent import NaturalAscent
 
@@ -40,6 +46,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "dual_ascent": _dual_ascent,
     "lbfgs": _lbfgs,
     "natural_ascent": _natural_ascent,
+    "owlqn": _orthant_wise,
     "subgradient": _subgradient,
 }
 FINEST = 1e-5  # gaps that visits in float32 can reach
@@ -55,6 +62,8 @@ def chosen(
     if not isinstance(optimizer, str):
         return optimizer
     if optimizer == "auto":
+        if shards.outline.l1 > 0:
+            return _orthant_wise()
         # Without costs in training it is the likelihood, whatever it is called.
         likelihood = temperature == np.inf
         optimizer = AUTO["likelihood" if likelihood else objective]
@@ -78,6 +87,11 @@ def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
 
 def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:
     """Refuse samples that the optimizer cannot take."""
+    if shards.outline.l1 > 0 and not optimizer.takes_l1:
+        raise IncompatibleError(
+            f"optimizer={optimizer.name!r} takes no penalty on absolute weights; use "
+            "optimizer='auto' with l1 > 0."
+        )
     refusal = optimizer.refusal(shards)
     if refusal is not None:
         raise IncompatibleError(f"{refusal}; use optimizer={AUTO[objective]!r}.")

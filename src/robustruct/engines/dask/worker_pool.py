@@ -152,7 +152,7 @@ class WorkerPool:
         return sent
 
     def result(self, task: Future, address: str) -> Any:
-        """The answer of a task that is done; `Missing` if the worker died before it was fetched."""
+        """The answer of a task that is done; `Missing` if the worker failed before that."""
         deadline = time.monotonic() + self.give_up
         kind = self.kind_of.pop(task.key, None)
         while time.monotonic() < deadline:
@@ -184,7 +184,7 @@ class WorkerPool:
         )
 
     def answers(self, asked: dict[str, Future], timeout: float) -> dict[str, Any]:
-        """What workers answer in time; `Missing` stands for those that died.
+        """What workers answer in time; `Missing` stands for those that failed.
 
         A task bound to a worker that is gone would wait for ever, so we look after them ourselves.
         """
