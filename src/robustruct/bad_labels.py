@@ -123,11 +123,8 @@ def clean_corpus(corpus: Corpus, rules: Rules) -> CleanCorpus:
         )
 
     given = {field.name: getattr(corpus, field.name) for field in fields(Corpus)}
-    columns = ("X", "y", "sample_weight", "node_weight", "captions")
+    columns = ["X", "y", "sample_weight", "node_weight", "captions", *(["lines"] if lines else [])]
     *parts, found = clean_samples(*(given[name] for name in columns), rules=rules, place=place)
-    if rules.action == "drop" and found.n_samples and lines:
-        *_, kept, _ = clean_samples(corpus.X, corpus.y, lines, rules=rules)
-        given["lines"] = list(kept)
     return CleanCorpus(**{**given, **dict(zip(columns, parts, strict=True))}, bad_labels=found)
 
 

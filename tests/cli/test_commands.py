@@ -291,7 +291,7 @@ WRONG = {
     "no cost": (("--cost", "B>I"), "write TRUE>PREDICTED=COST", 2),
     "unknown loss": (("--loss", "cubic"), "use hamming, absolute, squared or a CSV file", 2),
     "no order": (("--loss", "absolute"), "say --order LOWEST,...,HIGHEST", 2),
-    "negative alpha": (("--alpha", "-1"), "alpha=-1.0", 2),
+    "negative alpha": (("--alpha", "-1"), "alphas=-1.0", 2),
     "alpha in words": (("--alpha", "weak"), "give numbers such as 0.01, or auto once", 2),
     "auto among alphas": (("--alpha", "auto", "--alpha", "1"), "or auto once", 2),
     "columns and a template": (("--columns", "0", "--template", "t"), "leave out --columns", 2),

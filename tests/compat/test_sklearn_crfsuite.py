@@ -12,7 +12,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 import robustruct
-from robustruct.compat.sklearn_crfsuite import CRF, metrics, scorers
+from robustruct.compat.sklearn_crfsuite import CRF, estimator, metrics, scorers
 from robustruct.errors import IncompatibleError, InvalidInputError
 
 sklearn_crfsuite = pytest.importorskip("sklearn_crfsuite")
@@ -33,9 +33,11 @@ def sentences(n: int = 40, seed: int = 0):
     scope="module", params=[{"c2": None}, {"c2": 0.1}, {"c1": 0.1, "c2": 0.1}, {"c1": 0.2, "c2": 0}]
 )
 def pair(request):
-    """Ours and theirs, trained on the same data."""
+    """Ours and theirs, trained on the same data; ours more closely than by default."""
     X, y = sentences()
-    ours = CRF(algorithm="lbfgs", all_possible_transitions=True, **request.param).fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimator, "TOL", 1e-6)
+        ours = CRF(algorithm="lbfgs", all_possible_transitions=True, **request.param).fit(X, y)
     theirs = sklearn_crfsuite.CRF(
         algorithm="lbfgs",
         **request.param,
@@ -72,7 +74,7 @@ def test_weights_agree(pair) -> None:
 
 def test_c1_sets_weights_to_zero() -> None:
     X, y = sentences()
-    sparse, dense = CRF(c1=0.5, c2=0.1).fit(X, y), CRF(c2=0.1).fit(X, y)
+    sparse, dense = CRF(c1=1.0, c2=0.1).fit(X, y), CRF(c2=0.1).fit(X, y)
     assert len(sparse.state_features_) < 0.6 * len(dense.state_features_)
 
 
@@ -151,7 +153,7 @@ def test_passes_asked_for_are_no_reason_for_a_warning() -> None:
 
 
 def test_metrics_are_those_of_sklearn_crfsuite() -> None:
-    y, found = [["a", "b"], ["a"], ["c", "b"]], [["a", "a"], ["a"], ["c", "c"]]
+    y, found = [["a", "b"], ["a"], ["c", "b"]], [["a", "a"], ["b"], ["c", "c"]]
     for name in metrics.__all__:
         options = {"beta": 0.5} if "fbeta" in name else {}
         if "accuracy" not in name and "report" not in name:
@@ -200,7 +202,7 @@ def test_the_model_behind_can_be_saved(tmp_path) -> None:
     crf = CRF().fit(X, y)
     crf.model_.save(tmp_path / "model")
     loaded = robustruct.load(tmp_path / "model")
-    assert [labels.tolist() for labels in loaded.predict(X)] == crf.predict(X)
+    assert loaded.predict(X) == crf.predict(X)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,8 @@ def test_whether_labels_are_numbers_is_decided_for_all_shards_together(here, the
         X,
         [[type(classes[0])(label) for label in labels] for labels in y],
     )
-    np.testing.assert_allclose(plan.problem_cost, local.cost)
+    np.testing.assert_allclose(first.cost, local.cost)
+    np.testing.assert_allclose(second.cost, local.cost)
 
 
 def test_labels_of_several_types_keep_their_types():

@@ -86,6 +86,21 @@ def shards_of(data, sizes):
 # ---- the same result
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        AGM("absolute", alpha=0.01, temperature=1.0),
+        SSVM("absolute", alpha=0.01, temperature=0.5),
+        CRF("absolute", alpha=0.01, tol=1e-2, optimizer="natural_ascent"),
+    ],
+    ids=["AGM", "SSVM", "CRF"],
+)
+def test_smooth_objectives_on_a_cluster(client, model):
+    here = clone(model).set_params(random_state=0).fit(CHAINS.X, CHAINS.y)
+    there = model.set_params(engine=DaskEngine(client), random_state=0).fit(CHAINS.X, CHAINS.y)
+    certified_alike(here, there)
+
+
 @pytest.mark.parametrize("Model", [AGM, SSVM, CRF])
 def test_the_cluster_certifies_what_one_process_certifies(client, Model):
     here = Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y)

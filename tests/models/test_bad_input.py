@@ -242,7 +242,6 @@ def test_before_fit(Model):
         ([X3[0], np.ones((3, 2))], "sample 1: node features have 2 columns; expected 3"),
         ([[{"w": "a"}]], "sample 0: node features are dicts .* trained on numeric columns"),
         ([], "X is empty"),
-        ([np.ones((0, 3))], "sample 0 is empty"),
         (with_value(np.nan), "sample 1, node 2: feature 1 is nan"),
         (np.ones((2, 4)), "the rows of X have 4 columns; expected 3"),
         ([Graph(np.ones((2, 3)), [(0, 1)], np.ones((1, 1)))], "sample 0 has edge features"),
@@ -253,6 +252,13 @@ def test_samples_to_predict(name, X, message):
     with pytest.raises(InvalidInputError, match=message) as caught:
         getattr(model, name)(X)
     assert fields_agree(caught.value)
+
+
+@pytest.mark.parametrize("name", ["predict_risk", "predict_k_best", "decision_function"])
+def test_samples_without_nodes_have_labels_but_nothing_else(name):
+    model = CRF(alpha=1.0).fit(X3, Y3)
+    with pytest.raises(InvalidInputError, match="sample 0 is empty"):
+        getattr(model, name)([np.ones((0, 3))])
 
 
 def test_a_graph_too_wide_for_exact_inference_is_named():

@@ -124,7 +124,8 @@ def test_shards(action, tmp_path):
 
 def test_the_command(tmp_path, here):
     (tmp_path / "data").write_text(text([["I-LOC", "O"], *DIRTY[1:]]))
-    train = ("train", "data", "-o", "m", "--alpha", "0.1", "--constraints", "BIO", "-q")
+    kind = ("--model", "crf", "--alpha", "0.1", "--constraints", "BIO")
+    train = ("train", "data", "-o", "m", "-q", *kind)
     code, _, err = here(*train, "--cost", "B-LOC>O=5")
     assert code == 0
     assert "2 labels in 2 samples break constraints='BIO'" in err

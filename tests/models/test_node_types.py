@@ -66,7 +66,7 @@ def test_best_labelling_and_marginals_are_those_of_enumeration():
     labellings, scores = zip(*allowed_labellings(model, x), strict=True)
     scores = np.array(scores)
     best = labellings[int(scores.argmax())]
-    assert model.predict([x])[0].tolist() == list(best)
+    assert list(model.predict([x])[0]) == list(best)
     weight = np.exp(scores - scores.max())
     weight /= weight.sum()
     for i in range(4):
@@ -93,7 +93,7 @@ def test_types_survive_a_file(tmp_path):
     model.save(tmp_path / "model")
     again = robustruct.load(tmp_path / "model")
     for one, other in zip(model.predict(X), again.predict(X), strict=True):
-        assert one.tolist() == other.tolist()
+        assert one == other
     with pytest.raises(InvalidInputError, match="unlike the samples of training"):
         again.predict([Graph(x.node_features, x.edges) for x in X])
     strange = [Graph(x.node_features, x.edges, node_types=["a"] * 4) for x in X]

@@ -76,7 +76,7 @@ def test_the_decision_keeps_the_rules_and_the_likeliest_labels_where_these_do(ta
         assert ("O", "I-x") not in pairwise(labels)
         likeliest = [LABELS[a] for a in p.argmax(axis=1)]
         if ("O", "I-x") not in pairwise(likeliest):
-            assert labels.tolist() == likeliest
+            assert labels == likeliest
             kept += 1
     model.set_params(decision="map")
     assert kept > 10

@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from robustruct import AGM, CRF, SSVM, Graph, load
 from robustruct.engines.engine import Samples
 from robustruct.engines.local import LocalEngine, MemoryShards
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.inference import marginals
 from robustruct.optimizers import registry
 from robustruct.optimizers.checkpoints import Checkpoint
+from robustruct.optimizers.registry import chosen
 
 COST = np.array([[0.0, 5.0, 2.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
 
@@ -213,17 +214,15 @@ def test_columns_of_any_size_have_a_certificate(temperature) -> None:
         assert model.objective_ >= record.dual
 
 
-def test_samples_elsewhere_are_refused() -> None:
-    from robustruct.optimizers.natural_ascent import NaturalAscent
-    from robustruct.optimizers.registry import check_takes, chosen
-
-    elsewhere = SimpleNamespace(local_problem=None, local_problems=None)
-    with pytest.raises(IncompatibleError, match="use optimizer='lbfgs'"):
-        check_takes(NaturalAscent(), "likelihood", elsewhere)
-    assert chosen("auto", "likelihood", 0.0, 1e-2, elsewhere).name == "lbfgs"
+def test_an_engine_takes_no_temperature_that_is_trained_as_none() -> None:
     X, y = samples(n=3)
-    with pytest.raises(InvalidInputError, match="leave out engine"):
-        AGM(temperature=1.0, engine=LocalEngine()).fit(X, y)
+    with pytest.raises(InvalidInputError, match="an engine trains with temperature=0 or at least"):
+        AGM(temperature=1e-6, engine=LocalEngine()).fit(X, y)
+    elsewhere = SimpleNamespace(
+        local_problem=None, local_problems=None, outline=SimpleNamespace(l1=0.0)
+    )
+    assert chosen("auto", "likelihood", np.inf, 1e-2, elsewhere).name == "lbfgs"
+    assert chosen("auto", "game", 1.0, 1e-2, elsewhere).name == "natural_ascent"
 
 
 def test_automatic_optimizers(monkeypatch) -> None:

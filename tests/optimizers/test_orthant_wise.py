@@ -95,7 +95,7 @@ def test_columns_of_very_different_sizes() -> None:
     problem = replace(scaled.problem(), cost=np.zeros_like(case.cost), temperature=1.0, l1=1e-2)
     shards = LocalShards.of(problem)
     assert not shards.tuning.scales.trivial
-    progress = Progress(problem, 1e-5)
+    progress = Progress(problem, 1e-4)
     fit_elastic_net(shards, progress, 5000)
     exact, gradient = Enumerated(scaled).likelihood(progress.theta)
     assert progress.converged

@@ -13,6 +13,7 @@ from training_cases import CASES, Case, enumerated, optimum, random_case
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers import natural_variables
 from robustruct.optimizers.dual_ascent import fit_pairwise
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.natural_ascent import smooth_ascent
 from robustruct.optimizers.optimizer import Progress
 
@@ -27,7 +28,7 @@ def fitted(
     problem: Problem, *, tol: float = 1e-5, max_iter: int = 300, check_every: int | None = None
 ) -> Progress:
     progress = Progress(problem, tol, check_every=check_every)
-    fit_pairwise(smooth_ascent({0: problem}), progress, max_iter, 0)
+    fit_pairwise(smooth_ascent(LocalShards.of(problem)), progress, max_iter, 0)
     return progress
 
 
@@ -134,11 +135,11 @@ def test_nothing_overflows(temperature: float, player: str) -> None:
 def test_state_goes_on_where_it_was() -> None:
     problem = smooth_problem(CASES["trees, asymmetric, weighted"], "free", 0.5)
     whole, parts = (Progress(problem, 1e-12, check_every=1) for _ in range(2))
-    fit_pairwise(smooth_ascent({0: problem}), whole, 12, 0)
-    first = smooth_ascent({0: problem})
+    fit_pairwise(smooth_ascent(LocalShards.of(problem)), whole, 12, 0)
+    first = smooth_ascent(LocalShards.of(problem))
     fit_pairwise(first, parts, 5, 0)
     state = {name: np.array(value) for name, value in first.state().items()}
-    second = smooth_ascent({0: problem})
+    second = smooth_ascent(LocalShards.of(problem))
     second.restore(state)
     fit_pairwise(second, parts, 12, 0)
     assert np.array_equal(whole.history[-1].primal, parts.history[-1].primal)

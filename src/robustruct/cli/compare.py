@@ -358,7 +358,7 @@ def _summary(result: dict[str, Any]) -> str:
         "  gap: certified distance to the best objective at most\n"
     )
     differences = [f"  {difference['in_words']}" for difference in result["differences"]]
-    advice = ["", f"Take {result['recommendation']['why']}"]
+    advice = ["", f"Recommended: {result['recommendation']['why']}"]
     if "command" in result["recommendation"]:
         advice.append(f"  {result['recommendation']['command']}")
     written = [] if result["report"] is None else ["", f"Charts and examples: {result['report']}"]

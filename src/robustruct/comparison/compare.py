@@ -164,11 +164,10 @@ def recommendation(methods: Sequence[Method], differences: Sequence[Difference])
     if member != "crf" and model.temperature_ > 0:
         options["temperature"] = f"{model.temperature_:g}"
     options["decision"] = model.decision_
-    why = f"{taken.name} ({taken.chosen}) costs {taken.cost:.4g}"
-    why += f": significantly less than {' and '.join(beaten)}" if beaten else ""
+    why = f"{taken.name} ({taken.chosen}), at a cost of {taken.cost:.4g}"
+    why += f"; significantly less than {' and '.join(beaten)}" if beaten else ""
     if even:
-        why += f"{'; ' if beaten else ': '}level with {' and '.join(even)} as far as "
-        why += "these test samples can tell"
+        why += f"; level with {' and '.join(even)} as far as these test samples can tell"
     return Recommendation(taken.name, options, f"{why}.")
 
 

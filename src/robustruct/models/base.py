@@ -59,7 +59,6 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
     l1 = 0.0
     """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
     _warm: Any
-    _started: float
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
     def __init__(
@@ -140,7 +139,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             keep the weights that did best on them.
         """
         check_parameters(self)
-        self._started = time.perf_counter()
+        started = time.perf_counter()
         checkpoints = checkpointing.opened(self)
         data, kept = self._training_data(X, y, sample_weight, node_weight)
         choice = self._choice(data, checkpoints)
@@ -166,7 +165,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             start = self._previous_weights(plan.space, plan.classes)
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
-            self._learn(shards, optimizer, learnt, start, stopper, checkpoints)
+            left = self._time_left(started)
+            self._learn(shards, optimizer, learnt, start, left, stopper, checkpoints)
         return self
 
     def _training_data(
@@ -228,11 +228,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         settings.alpha = alpha
         return settings
 
-    def _time_left(self) -> float | None:
+    def _time_left(self, started: float) -> float | None:
         """What is left of ``max_time``; if it is 0, one pass is made all the same."""
         if self.max_time is None:
             return None
-        return max(self.max_time - (time.perf_counter() - self._started), 0.0)
+        return max(self.max_time - (time.perf_counter() - started), 0.0)
 
     def _learnt(self, shards: PreparedShards, plan: Plan, choice: Choice | None) -> dict[str, Any]:
         """The attributes that the model has before it is trained."""
@@ -265,6 +265,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         optimizer: Optimizer,
         learnt: Mapping[str, Any],
         start: np.ndarray | None,
+        max_time: float | None = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
@@ -273,7 +274,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
-        progress = Progress(outline, self.tol, max_time=self._time_left())
+        progress = Progress(outline, self.tol, max_time=max_time)
         if start is not None:
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
@@ -359,7 +360,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         The status goes by its name, as skops cannot make members of an Enum.
         """
         state = super().__getstate__()
-        kept = {name: value for name, value in state.items() if name not in ("_warm", "_started")}
+        kept = {name: value for name, value in state.items() if name != "_warm"}
         return {**kept, "status_": self.status_.name} if "status_" in kept else kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:

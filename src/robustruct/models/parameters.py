@@ -17,6 +17,7 @@ from robustruct.arrays import as_array
 from robustruct.errors import InvalidInputError, shown
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
+from robustruct.optimizers.tuning import COLDEST
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -304,8 +305,8 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
             f"inference='relaxed' does not go with {with_it}, as a relaxed adversary has no "
             "entropy; use inference='exact'."
         )
-    if model.engine is not None:
-        return f"an engine trains with temperature=0 only; leave out engine or {with_it}."
+    if model.engine is not None and value < COLDEST:
+        return f"an engine trains with temperature=0 or at least {COLDEST:g}, not {with_it}."
     if value == math.inf and model.decision == "map":
         return (
             f"with {with_it} the cost plays a part in the decision alone, and decision='map' "

@@ -67,6 +67,11 @@ class ShardState:
 
     @cached_property
     def dual(self) -> Variables:
+        if self.tuning.natural:
+            # They bring compiled code of their own.
+            from robustruct.optimizers.natural_variables import NaturalVariables
+
+            return NaturalVariables(self.problem, self.tuning)
         return DualVariables(self.problem, self.tuning)
 
     @cached_property
@@ -86,18 +91,22 @@ class LocalShards:
     """Samples of this process, in one or more shards."""
 
     generation = 0
-    _state: type[ShardState] = ShardState
 
     def __init__(self, problems: Sequence[Problem] | Mapping[int, Problem], tuning: Tuning) -> None:
         """``problems`` by the numbers of their shards."""
         numbered = problems if isinstance(problems, Mapping) else dict(enumerate(problems))
         self.tuning = tuning
-        self.shards = {number: self._state(one, tuning) for number, one in numbered.items()}
+        self.shards = {number: ShardState(one, tuning) for number, one in numbered.items()}
 
     @classmethod
     def of(cls, problem: Problem) -> LocalShards:
         """All samples in one shard."""
         return cls([problem], tuning_for(problem))
+
+    def retune(self, tuning: Tuning) -> None:
+        """Begin anew with other settings."""
+        self.tuning = tuning
+        self.shards = {n: ShardState(shard.given, tuning) for n, shard in self.shards.items()}
 
     @property
     def first(self) -> ShardState:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -17,40 +16,15 @@ import numpy as np
 from robustruct.kernels.weight_vectors import penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
-from robustruct.optimizers.dual_ascent import MOST_STEPS, PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.lbfgs import fit_likelihood
-from robustruct.optimizers.local_shards import LocalShards, ShardState
-from robustruct.optimizers.natural_variables import NaturalVariables
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Shards, Task
-from robustruct.optimizers.tuning import PULL, SMOOTH, Density
+from robustruct.optimizers.tuning import COLDEST, PULL, SMOOTH, Density
 
 LEAST_FALL = 0.5
 """Part of a likelihood's gap that must be gone when passes have doubled; else L-BFGS takes over."""
-COLDEST = 1e-4
-"""Temperatures below, in units of a mean mistake, are trained as 0."""
-
-
-class SmoothState(ShardState):
-    """The samples of one shard, with Gibbs distributions for adversaries."""
-
-    @cached_property
-    def dual(self) -> NaturalVariables:
-        return NaturalVariables(self.problem, self.tuning)
-
-
-class SmoothShards(LocalShards):
-    """Samples of this process, with Gibbs distributions for adversaries.
-
-    Columns are not scaled: the steps of visits have their lengths searched for.
-    """
-
-    _state = SmoothState
-
-    def __init__(self, problems: Mapping[int, Problem]) -> None:
-        alpha = next(iter(problems.values())).alpha
-        # A visit is one step, whose length is searched for: there are no more to be asked for.
-        super().__init__(problems, replace(SMOOTH, inner=MOST_STEPS, pull=PULL * alpha))
 
 
 class GibbsAscent(PairwiseAscent):
@@ -99,14 +73,15 @@ class ColdAscent(PairwiseAscent):
         return regret + penalty(self.theta, self.squares, self.alpha)
 
 
-def smooth_ascent(
-    problems: Mapping[int, Problem], centre: np.ndarray | None = None
-) -> PairwiseAscent:
-    """The ascent for the temperature that the problems, by numbers of their shards, have."""
-    first = next(iter(problems.values()))
-    if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
-        return ColdAscent(problems, centre=centre)
-    return GibbsAscent(SmoothShards(problems), centre=centre)
+def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseAscent:
+    """The ascent for the temperature that the samples' problems have."""
+    problems = shards.local_problems
+    if problems is not None:
+        first = next(iter(problems.values()))
+        if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
+            return ColdAscent(problems, centre=centre)
+    shards.retune(replace(SMOOTH, pull=PULL * shards.outline.alpha))
+    return GibbsAscent(shards, centre=centre)
 
 
 @dataclass(frozen=True)
@@ -121,26 +96,21 @@ class NaturalAscent(Optimizer):
     name: ClassVar[str] = "natural_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
 
-    def refusal(self, shards: Shards) -> str | None:
-        """Samples of other processes: only sums travel so far, and not those of this ascent."""
-        if shards.local_problems is not None:
-            return None
-        return "optimizer='natural_ascent' takes samples of this process only, without an engine"
-
     def minimise(self, task: Task) -> None:
         """See `fit_pairwise`."""
-        problems = task.shards.local_problems
-        assert problems is not None  # or it was refused
         outline, progress = task.shards.outline, task.progress
         if outline.untrained <= outline.unavoidable:  # one label: weights of 0 cannot be improved
             zeros = np.zeros(outline.n_weights)
             progress.report(0, zeros, outline.untrained, outline.unavoidable)
             return
-        ascent = smooth_ascent(problems, task.start)
-        likelihood = not next(iter(problems.values())).cost.any()
+        tuning = task.shards.tuning
+        ascent = smooth_ascent(task.shards, task.start)
+        problems = task.shards.local_problems
+        likelihood = problems is not None and not any(one.cost.any() for one in problems.values())
         # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
         progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
         fit_pairwise(ascent, progress, task.max_iter, task.seed)
         stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
         if stalled and not progress.finished:
+            task.shards.retune(tuning)
             fit_likelihood(task.shards, progress, task.max_iter, progress.theta, ascent.n_passes)

@@ -98,6 +98,9 @@ class Shards(Protocol):
     @property
     def tuning(self) -> Tuning: ...
 
+    def retune(self, tuning: Tuning) -> None:
+        """Begin anew with other settings."""
+
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place."""
 
@@ -271,13 +274,13 @@ class Progress:
         """Whether a descent that has ``begun`` after that pass hardly falls any more.
 
         By less than IDLE times the tolerance in the last quarter of its passes, and at least
-        FEWEST: what it still gains then, no prediction shows.
+        FEWEST, while the gap has not halved: what it still gains then, no prediction shows.
         """
         until = self.n_iter - max(FEWEST, (self.n_iter - begun) // 4)
-        before = [one.primal for one in self.history if begun < one.n_iter <= until]
-        if not before:
+        before = [one for one in self.history if begun < one.n_iter <= until]
+        if not before or self.gap <= 0.5 * before[-1].gap:
             return False
-        fall = min(before) - self.problem.taken_off - self.primal
+        fall = min(one.primal for one in before) - self.problem.taken_off - self.primal
         return fall < IDLE * self.tol * self.scale(self.primal)
 
     def report(

@@ -11,6 +11,8 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.scaling import UNSCALED, Columns, Scales
 
 MANY_EDGES = 10_000
+COLDEST = 1e-4
+"""Temperatures below, in units of a mean mistake, are trained as 0."""
 PULL = 3.0  # kappa / alpha at the start
 STRIDE = 10.0
 """By how many times the cost of a mistake a sample's first step may change its own scores: with 0.7
@@ -38,13 +40,16 @@ class Tuning:
     """What columns of features are multiplied with, so that none is much larger than others."""
     pull: float = 0.0
     """Where kappa starts, and how far it is lowered when the gap stops falling."""
+    natural: bool = False
+    """Whether adversaries are Gibbs distributions, kept by their natural parameters."""
 
 
 SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
 DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
-SMOOTH = Tuning(inner=1, skip=0.0, balance=0.2, mu=1.0)
-"""For T > 0, whatever the data are like."""
+SMOOTH = Tuning(inner=16, skip=0.0, balance=0.2, mu=1.0, natural=True)
+"""For T > 0, whatever the data are like; a visit is one step, whatever ``inner`` says, whose length
+is searched for. Columns are not scaled."""
 
 
 @dataclass(frozen=True)

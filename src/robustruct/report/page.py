@@ -105,7 +105,7 @@ def _summary(comparison: Comparison) -> str:
 
 def _comparison(comparison: Comparison) -> Html:
     return text(
-        tag("h3", "Which to take"),
+        tag("h3", "Recommended"),
         tag("p", comparison.recommendation.why),
         tag("h3", "Cost on test samples, with 95 % intervals"),
         interval_chart(charts.costs(comparison)),

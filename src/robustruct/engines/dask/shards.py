@@ -198,6 +198,10 @@ class DaskShards:
         self.known.pop(address, None)
         self._rebuild(answer.numbers)
 
+    def retune(self, tuning: Tuning) -> None:
+        """Begin anew with other settings, which workers get with every task."""
+        self.tuning = tuning
+
     # ------------------------------------------------------------------------------ the four sums
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
@@ -364,5 +368,5 @@ class DaskShards:
         return {}
 
     def restore(self, state: dict[str, np.ndarray]) -> bool:
-        """Blocks begin anew."""
+        """Dual variables begin anew."""
         return False

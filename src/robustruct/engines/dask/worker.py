@@ -128,7 +128,7 @@ class WorkerState:
         return local
 
     def _local_shards(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
-        if self.local is None:
+        if self.local is None or self.local.tuning.natural != tuning.natural:
             self.local = LocalShards({}, tuning)
         here = self.local.shards
         for number in [n for n in here if n not in numbers]:
