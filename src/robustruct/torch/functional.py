@@ -21,6 +21,7 @@ mask : bool Tensor of shape (B, n), optional
 temperature : float
     Weight of the log loss beside the cost, in units of a mean mistake (of weight 1).
 reduction : "sum", "mean", "token_mean" or "none"
+    Over the batch; "token_mean" divides by the number of nodes.
 
 Scores of -inf in ``pairwise`` forbid pairs.
 """
