@@ -25,6 +25,7 @@ from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 
 torch.set_num_threads(1)
+torch.manual_seed(0)
 
 
 def read(name, limit):
