@@ -186,6 +186,24 @@ return found
 """
 
 
+@pytest.mark.parametrize("opened", ["sequences"], indirect=True)
+def test_examples_on_a_phone_start_at_their_first_mistake(opened: Any) -> None:
+    metrics = {"width": 375, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    opened.refresh()
+    opened.find_element(By.ID, "report-tab-3").click()
+    seen = """return [...document.querySelectorAll("article .scroll")].map((box) => {
+        const at = box.querySelector(".wrong").getBoundingClientRect();
+        const all = box.getBoundingClientRect();
+        const most = box.scrollWidth - box.clientWidth;
+        return [at.left >= all.left && at.right <= all.right, box.scrollLeft, most];
+    })"""
+    WebDriverWait(opened, 5).until(
+        lambda driver: all(shown for shown, _, _ in driver.execute_script(seen))
+    )
+    assert opened.execute_script(seen)
+
+
 @both
 def test_what_goes_on_beyond_the_edge_of_a_phone_fades_there(opened: Any) -> None:
     opened.execute_cdp_cmd(

@@ -57,7 +57,21 @@ const mark = (box) => {
   box.classList.toggle("before", left > 1);
   box.classList.toggle("after", left + box.clientWidth < box.scrollWidth - 1);
 };
-const resized = new ResizeObserver((entries) => entries.forEach((entry) => mark(entry.target)));
+// An example that is wider than the page starts at its first mistake, once it is seen.
+const centre = (box) => {
+  if (box.dataset.centred || !box.clientWidth) return;
+  box.dataset.centred = "yes";
+  const mistake = box.querySelector(".wrong, .miss");
+  if (!mistake) return;
+  const [at, all] = [mistake, box].map((element) => element.getBoundingClientRect());
+  box.scrollLeft += at.left + at.width / 2 - (all.left + all.width / 2);
+};
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    centre(target);
+    mark(target);
+  }
+});
 for (const box of document.querySelectorAll(".scroll")) {
   box.addEventListener("scroll", () => mark(box), { passive: true });
   resized.observe(box);
