@@ -180,8 +180,11 @@ def test_what_is_recommended_is_the_family_unless_it_is_clearly_worse() -> None:
     found = recommendation(methods, pairs_with(level))
     assert found.model == "auto"
     assert found.options == {
-        "model": "ssvm", "alpha": "0.25", "temperature": "1", "decision": "bayes",
-    }  # fmt: skip
+        "model": "ssvm",
+        "alpha": "0.25",
+        "temperature": "1",
+        "decision": "bayes",
+    }
     assert found.why == (
         "auto (as auto), at a cost of 1.1; significantly less than CRF; level with AGM as far as "
         "these test samples can tell."

@@ -234,9 +234,12 @@ def test_what_is_chosen_is_what_a_fit_with_it_gives(kind):
     X, y = data(n=24)
     chosen = kind(COST, temperature="auto", cv=3, random_state=0).fit(X, y)
     alone = kind(
-        COST, temperature=chosen.temperature_, alpha=chosen.alpha_, decision=chosen.decision_,
+        COST,
+        temperature=chosen.temperature_,
+        alpha=chosen.alpha_,
+        decision=chosen.decision_,
         random_state=0,
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     np.testing.assert_array_equal(chosen.coef_, alone.coef_)
     for one, other in zip(chosen.predict(X), alone.predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -310,8 +313,10 @@ def test_a_constant_factor_on_costs_changes_no_choice():
     X, y = data(n=24)
     one, other = (AutoModel(f * COST, cv=3, random_state=0).fit(X, y) for f in (1.0, 8.0))
     assert (one.member_, one.temperature_, one.decision_) == (
-        other.member_, other.temperature_, other.decision_,
-    )  # fmt: skip
+        other.member_,
+        other.temperature_,
+        other.decision_,
+    )
     for a, b in zip(one.trials_, other.trials_, strict=True):
         assert b.score == pytest.approx(8 * a.score)
 

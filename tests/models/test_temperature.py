@@ -86,8 +86,11 @@ def test_decisions_and_probabilities() -> None:
     scores = model._scores(design)
     temperature = model.absolute_temperature_
     scaled = type(scores)(
-        scores.batch, scores.unary / temperature, scores.tables / temperature, scores.table_of,
-    )  # fmt: skip
+        scores.batch,
+        scores.unary / temperature,
+        scores.tables / temperature,
+        scores.table_of,
+    )
     expected = marginals(scaled).nodes @ COST
     assert np.array_equal(np.concatenate(bayes), model.classes_[expected.argmin(axis=1)])
 
@@ -192,9 +195,12 @@ def test_impossible_labels_are_not_predicted() -> None:
     y[0][0] = 1
     X = [rng.normal(size=(3, 2)) for _ in y]
     model = AGM(
-        "squared", alpha=1.0, temperature=0.1, forbidden=[(a, 1) for a in range(3)],
+        "squared",
+        alpha=1.0,
+        temperature=0.1,
+        forbidden=[(a, 1) for a in range(3)],
         decision="predictor",
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     for game, labels in zip(model.predict_games(X), model.predict(X), strict=True):
         assert np.all(game.predictor[1:, 1] == 0.0)
         assert not np.any(labels[1:] == 1)
