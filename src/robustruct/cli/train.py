@@ -314,15 +314,27 @@ def train(
     estimator.set_params(verbose=0)
     estimator.save(output)
     return {
-        "model": type(estimator).__name__,
+        **_described(estimator),
         "data": scale.shards or data,
+        "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
+        "seconds_reading": read,
+        "seconds_training": trained - started - read,
+        "output": output,
+        "bytes": os.path.getsize(output),
+        "notes": [str(warning.message) for warning in caught],
+    }
+
+
+def _described(estimator: StructuredModel) -> dict[str, Any]:
+    """What a trained model says of itself, ready for JSON."""
+    return {
+        "model": type(estimator).__name__,
         "format": estimator.input_["format"],
         "n_samples": estimator.n_samples_,
         "n_nodes": estimator.n_nodes_,
         "n_features": estimator.node_weights_.shape[0],
         "labels": estimator.classes_.tolist(),
-        "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
-        "chosen": _chosen(estimator),
+        "chosen": getattr(estimator, "member_", None),
         "temperature": finite_or_word(estimator.temperature_),
         "decision": estimator.decision_,
         "alpha": estimator.alpha_,
@@ -332,11 +344,6 @@ def train(
         "tol": estimator.tol,
         "n_iter": estimator.n_iter_,
         "dev_loss": getattr(estimator, "validation_loss_", None),
-        "seconds_reading": read,
-        "seconds_training": trained - started - read,
-        "output": output,
-        "bytes": os.path.getsize(output),
-        "notes": [str(warning.message) for warning in caught],
     }
 
 
@@ -350,12 +357,6 @@ def _temperature(text: str | None) -> float | str | None:
         raise typer.BadParameter(
             f"{error}; give a number >= 0, inf or {AUTO}", param_hint="--temperature"
         ) from None
-
-
-def _chosen(estimator: StructuredModel) -> str | None:
-    """The model that --model auto has taken."""
-    member: str | None = getattr(estimator, "member_", None)
-    return member
 
 
 def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> StructuredModel:
