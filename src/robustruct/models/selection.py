@@ -231,10 +231,15 @@ class _Search:
             yield from self._refined(self.ranking())
 
     def _refined(self, ranking: Sequence[Place]) -> Iterator[Place]:
-        """Along alpha from the best place, and from the next one if it is not clearly worse."""
-        first, second = ranking[:2]
-        for place in (first, second):
-            clearly = self.best_of(first).clearly_better(self.best_of(place))
+        """Along alpha from the best place, and from the corners that are not clearly worse.
+
+        So the choice is as good as that of each corner alone, which goes along alpha from its own
+        best place.
+        """
+        corners = [place for place in ranking[1:] if place[:2] in CORNERS]
+        for place in (ranking[0], *corners):
+            best = self.best_of(self.ranking()[0])
+            clearly = best.clearly_better(self.best_of(place))
             for direction in () if clearly else (1, -1):
                 yield from self._slide(place, direction)
 
