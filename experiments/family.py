@@ -78,9 +78,10 @@ def ocr(loss: str, n: int) -> Cell:
         for group in ALIKE:
             at = np.searchsorted(letters, list(group))
             cost[np.ix_(at, at)] /= 2
-    parts = [[words[0][:n]], [words[1]]]
+    # The same word stands in the file many times in a row: the first n would be a few words.
+    drawn = np.random.default_rng(0).permutation(words[0])[:n]
     train, test = (
-        Samples([data.X[i] for i in part], [data.y[i] for i in part]) for (part,) in parts
+        Samples([data.X[i] for i in part], [data.y[i] for i in part]) for part in (drawn, words[1])
     )
     return train, test, CostMatrix(cost, letters)
 
@@ -91,9 +92,10 @@ def names(loss: str, n: int) -> Cell:
     labels = np.unique(np.concatenate(parts[0].y))
     cost = 1 - np.eye(len(labels))
     cost[:, labels == "O"] *= float(loss)
+    drawn = np.random.default_rng(0).permutation(len(parts[0]))[:n]
     train, test = (
-        Samples([name_attributes(words) for words in part.X[:m]], list(part.y[:m]))
-        for part, m in zip(parts, (n, None), strict=True)
+        Samples([name_attributes(words) for words in part.X], list(part.y))
+        for part in (parts[0].subset(drawn), parts[1])
     )
     return train, test, CostMatrix(cost, labels)
 
