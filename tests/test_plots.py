@@ -95,7 +95,7 @@ def comparison():
 
 def test_costs_of_a_comparison(comparison):
     ax = plots.costs(comparison)
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["AGM", "CRF", "SSVM"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["auto", "AGM", "CRF", "SSVM"]
     for bar, method in zip(ax.containers, comparison.methods, strict=True):
         (dot, _, (whisker,)) = bar
         assert dot.get_xdata()[0] == method.cost

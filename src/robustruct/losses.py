@@ -399,6 +399,11 @@ def equal_costs(costs: np.ndarray) -> bool:
     return not len(mistakes) or bool(np.ptp(mistakes) == 0 and np.ptp(right) == 0)
 
 
+def symmetric_costs(costs: np.ndarray) -> bool:
+    """Whether mistaking one label for another costs the same as the other way round."""
+    return bool(np.abs(costs - costs.T).max() <= 1e-9 * np.ptp(costs))
+
+
 def as_loss(loss: LossLike) -> Loss:
     """The loss meant by a name, a square array, a dict of costs or a Loss."""
     if isinstance(loss, Loss):

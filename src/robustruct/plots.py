@@ -5,7 +5,7 @@ Install the extra: ``pip install 'robustruct[plots]'``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PREDICTOR, ADVERSARY = "#1f5fbf", "#b3261e"
 BAR_WIDTH, BAR_HEIGHT = 0.8, 0.34  # of the small charts on nodes; nodes are 1 apart
+LETTER = 6.5  # points that a letter or digit of a tick takes, and a little more
 
 
 def convergence(models: Models, *, against: str = "time", ax: Axes | None = None) -> Axes:
@@ -259,7 +260,7 @@ def _label(ax: Axes, which: str, axis: charts.Axis) -> None:
     scale = "log" if axis.log else "linear"
     ax.set(**{f"{which}scale": scale, f"{which}label": axis.label})
     side = getattr(ax, f"{which}axis")
-    side.set_major_locator(_round_numbers()(axis.log))
+    side.set_major_locator(_round_numbers()(axis.log, axis.written))
     side.set_major_formatter(FuncFormatter(lambda value, _: axis.written(value)))
     side.set_minor_formatter(NullFormatter())
 
@@ -270,12 +271,25 @@ def _round_numbers() -> Any:
     from matplotlib.ticker import Locator
 
     class RoundNumbers(Locator):
-        def __init__(self, log: bool) -> None:
-            self.log = log
+        def __init__(self, log: bool, written: Callable[[float], str]) -> None:
+            self.log, self.written = log, written
 
         def __call__(self) -> list[float]:
-            assert self.axis is not None  # set by the axis that uses it
-            return self.tick_values(*self.axis.get_view_interval())
+            axis: Any = self.axis  # set by the axis that uses it
+            values = self.tick_values(*axis.get_view_interval())
+            return values if axis.axis_name == "y" else self._apart(values, axis)
+
+        def _apart(self, values: list[float], axis: Any) -> list[float]:
+            """Those whose texts, side by side, do not touch."""
+            pixels = LETTER * axis.figure.dpi / 72
+            kept, end = list[float](), -np.inf
+            for value in values:
+                middle = axis.axes.transData.transform((value, 1.0))[0]
+                half = pixels * (len(self.written(value)) + 1) / 2
+                if middle - half > end:
+                    kept.append(value)
+                    end = middle + half
+            return kept
 
         def tick_values(self, vmin: float, vmax: float) -> list[float]:
             low, high = sorted((vmin, vmax))

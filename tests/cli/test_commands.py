@@ -16,6 +16,7 @@ from commands import COMMAND, TEST, TRAIN, golden, run
 
 import robustruct
 from robustruct import AGM, CRF, AutoModel
+from robustruct.cli.train import _summary
 from robustruct.formats.corpus import read_corpus
 from robustruct.losses import CostMatrix
 
@@ -340,8 +341,8 @@ def test_without_a_model_the_family_is_searched(folder, here) -> None:
     assert (result["chosen"], result["decision"]) == (alone.member_, alone.decision_)
     assert result["n_tried"] == len({one.setting for one in alone.trials_})
     np.testing.assert_array_equal(model.coef_, alone.coef_)
-    code, out, _ = here(*arguments, cwd=folder)
-    assert re.search(rf"chosen +{alone.member_}.*, of {result['n_tried']} settings tried", out)
+    said = f"{alone.member_}.*, of {result['n_tried']} settings tried"
+    assert re.search(rf"chosen +{said}", _summary(result))
 
 
 def test_temperature_time_and_decision(folder, here) -> None:

@@ -25,6 +25,8 @@ from robustruct.formats.json_lines import JsonLinesFormat
 from robustruct.formats.shards import SampleShard
 
 distributed = pytest.importorskip("distributed")
+import dask  # noqa: E402
+
 from robustruct.engines import DaskEngine  # noqa: E402
 
 pytestmark = [
@@ -40,10 +42,21 @@ CHAINS = make_chains(n_samples=200, n_nodes=(4, 9), noise=2.0, seed=3)
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes; they are real, and may be killed."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
-    ) as running:
+    """Two worker processes; they are real, and may be killed.
+
+    Without the setting, Dask gives up a worker that happens to be away 15 seconds after it was.
+    """
+    kept = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
+    with (
+        kept,
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=None,
+        ) as running,
+    ):
         yield running
 
 

@@ -44,6 +44,7 @@ def test_letters_that_look_alike_are_cheap_to_confuse():
     assert costs.evaluate(list("aaa"), list("aoz")).tolist() == [0, noise.CHEAP, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_reduced_run(data_home, tmp_path):
     arguments = "--data ocr --limit 20 --noise 0 0.3 --folds 2 --jobs 1 --results"

@@ -191,6 +191,7 @@ REDUCED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.usefixtures("data_home")
 def test_reduced_run(tmp_path, monkeypatch):

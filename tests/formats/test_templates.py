@@ -147,5 +147,5 @@ def test_models_take_both_forms():
     X = template.attributes([[["a"], ["b"]], [["b"], ["b"]]])
     y = [["A", "B"], ["B", "B"]]
     model = AGM(alpha=0.1, random_state=0).fit(X, y)
-    assert [labels.tolist() for labels in model.predict([list(x) for x in X])] == y
+    assert model.predict([list(x) for x in X]) == y
     assert model.explain(X[0], 1).predicted == "B"

@@ -314,7 +314,7 @@ def use(path: Any, samples: Any) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for labels, x in zip(model.predict(samples), samples, strict=True):
-            assert set(labels.tolist()) <= set(model.classes_.tolist())
+            assert set(np.asarray(labels).tolist()) <= set(model.classes_.tolist())
             assert len(labels) == (x.n_nodes if isinstance(x, Graph) else len(x))
         model.decision_function(samples)
         model.top_features(model.classes_[0], 2)

@@ -348,6 +348,7 @@ def test_shards_have_their_parameters_chosen_elsewhere():
     [
         (AGM(), "map"),
         (AGM(3.0 * (1 - np.eye(2))), "map"),
+        (AGM("absolute"), "map"),
         (AGM(COST), "predictor"),
         (AGM(class_weight={0: 2.0, 1: 1.0}), "predictor"),
         (AGM(COST, temperature=1.0), "predictor"),

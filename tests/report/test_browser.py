@@ -134,7 +134,7 @@ def test_tooltips_by_mouse(opened: Any) -> None:
 def test_heat_maps_by_keyboard(opened: Any) -> None:
     opened.find_element(By.ID, "report-tab-2").click()
     stops = opened.find_elements(By.CSS_SELECTOR, "#report-panel-2 .heat [tabindex='0']")
-    assert len(stops) == 4  # one per map, not one per cell
+    assert len(stops) == 5  # one per map, not one per cell
     opened.execute_script("arguments[0].focus()", stops[0])
     assert tip(opened) == "predicting 0 where 0 is true costs 0"
     ActionChains(opened).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT).perform()

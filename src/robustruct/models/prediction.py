@@ -19,9 +19,9 @@ from robustruct.losses import (
     as_loss,
     costs_with_unknown,
     encode_labels,
-    equal_costs,
     predicted_first,
     sorted_labels,
+    symmetric_costs,
 )
 from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
@@ -52,12 +52,13 @@ RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does t
 def usual_decision(plan: Plan) -> str:
     """How to decide where held-out samples have not been asked.
 
-    Without costs in training they must play their part in the decision. In a game the best
-    labelling is consistent for equal costs only (docs/theory.md); a hinge has no predictor.
+    Without costs in training they must play their part in the decision. With them the best
+    labelling does well for symmetric costs; where a mistake is dearer one way than the other, its
+    scores are drawn apart unevenly by the penalty. A hinge has no predictor.
     """
     if plan.temperature == np.inf:
         return "bayes"
-    if equal_costs(plan.cost) or (plan.objective == "hinge" and plan.temperature == 0):
+    if symmetric_costs(plan.cost) or (plan.objective == "hinge" and plan.temperature == 0):
         return "map"
     return "bayes" if plan.objective == "hinge" else "predictor"
 

@@ -18,6 +18,7 @@ REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 def shape_of(tensor: Tensor) -> str:
+    """The shape of a tensor, for messages."""
     return str(tuple(tensor.shape))
 
 
@@ -38,6 +39,7 @@ def checked_cost(cost: Any, labels: Sequence[Any]) -> np.ndarray:
 
 
 def check_temperature(temperature: Any) -> None:
+    """Refuse what is no temperature."""
     is_number = isinstance(temperature, Real) and not isinstance(temperature, bool)
     if not is_number or not 0 <= float(temperature) <= math.inf:
         raise InvalidInputError(
@@ -48,6 +50,7 @@ def check_temperature(temperature: Any) -> None:
 
 
 def check_one_of(name: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse what is not among the names known."""
     if value not in known:
         raise InvalidInputError(
             f"{name}={shown(value)} is not known; use one of {', '.join(map(repr, known))}.",
@@ -56,6 +59,7 @@ def check_one_of(name: str, value: Any, known: Sequence[str]) -> None:
 
 
 def check_needs_temperature(what: str, temperature: float) -> None:
+    """Refuse what has no meaning at temperature 0."""
     if temperature == 0:
         raise IncompatibleError(
             f"{what} needs a temperature above 0, but this layer has temperature=0, where no "
@@ -96,6 +100,7 @@ def checked_mask(mask: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 def check_tags_type(tags: Tensor, like: Tensor) -> None:
+    """Refuse tags that are no integers of the right shape."""
     if not isinstance(tags, Tensor) or tags.dtype not in (torch.int64, torch.int32):
         what = tags.dtype if isinstance(tags, Tensor) else type(tags).__name__
         raise InvalidTypeError(f"tags is {what}; expected a tensor of integers.", field="tags")
@@ -103,6 +108,7 @@ def check_tags_type(tags: Tensor, like: Tensor) -> None:
 
 
 def check_weight_type(weight: Tensor | None, like: Tensor) -> None:
+    """Refuse weights that are no tensor of the right shape."""
     if weight is None:
         return
     if not isinstance(weight, Tensor):

@@ -48,9 +48,11 @@ class Scores:
     """(B, n) bool."""
 
     def structure(self) -> Structure:
+        """The forests with their tables of pairs."""
         return structure_of(self.parents, self.alive, self.pairwise)
 
     def forests(self) -> Forests:
+        """The forests alone."""
         return Forests(parents_of(self.parents, self.alive), self.alive)
 
 
