@@ -1,6 +1,7 @@
 """The choice on held-out samples: as far as scores ask, not further than training can go."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from robustruct import AGM, CRF, SSVM, AutoModel, load
+from robustruct.datasets import make_grids
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.models.choice import Choice, Tried
@@ -273,6 +275,17 @@ def test_files_keep_what_was_tried(tmp_path, kind):
     assert loaded.decision_ == model.decision_
     for one, other in zip(loaded.predict(X), model.predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_relaxed_games_have_no_temperature():
+    """Their adversaries have no entropy: only the corners that need none are compared."""
+    grids = make_grids(n_samples=6, shape=(3, 3))
+    model = AutoModel(cv=2, alphas=[1.0], inference="relaxed", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(grids.X, grids.y)
+    assert {one.setting[:2] for one in model.trials_} == {("game", 0.0), ("hinge", 0.0)}
+    assert model.inference_ == "relaxed"
 
 
 def test_a_listed_alpha_is_taken_as_it_stands():

@@ -27,7 +27,7 @@ from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
 from robustruct.models.choice import Choice, Setting, Tried
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
-from robustruct.objectives.build import Plan
+from robustruct.objectives.build import Plan, relaxes
 from robustruct.progress import Pace, progress
 from robustruct.status import Status
 from robustruct.validation import check_some_weight
@@ -165,11 +165,13 @@ class _Search:
         every = MemoryShards(samples)
         plan = every.prepare(model._settings(_members(model, False)[0], 1.0), _silent)
         problem = every.first.given
-        self.plan, self.members = plan, _members(model, problem.relaxed)
+        batch, n_labels = problem.design.batch, problem.n_labels
+        relaxed = relaxes(model.objective, model.inference, batch, n_labels)
+        self.plan, self.members = plan, _members(model, relaxed)
         self.alphas = listed_alphas(model)
         # With its rows named, the cost stays the same in a fold that lacks a label.
         loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
-        splits = list(_splits(model, samples, problem.design.batch.n_nodes))
+        splits = list(_splits(model, samples, batch.n_nodes))
         self.folds = [_Fold(model, loss, samples, *split) for split in splits]
         self.trials: dict[Place, dict[str, Trial]] = {}
         self.first = FIRST / plan.weight
