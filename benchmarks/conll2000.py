@@ -62,7 +62,8 @@ def assembled(model: Any, X: Any, y: Any) -> Problem:
     plan, problem = in_memory(model, X, y)
     for name, value in plan.learnt().items():
         setattr(model, name, value)
-    model.alpha_ = problem.alpha
+    model.decision_ = "map" if model.decision == "auto" else model.decision
+    model.plan = plan
     return problem
 
 
@@ -72,7 +73,7 @@ def trained(
     """The second half of ``fit``, with any other rule when to stop."""
     progress = Progress(problem, model.tol, watch)
     shards = LocalShards.of(problem)
-    model._chosen_optimizer(shards).minimise(
+    model._chosen_optimizer(shards, model.plan).minimise(
         optimizer.Task(shards, progress, model.max_iter, seed=0)
     )
     model.coef_ = progress.theta
