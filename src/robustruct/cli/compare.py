@@ -86,7 +86,7 @@ def compare_cli(
     time_limit: Annotated[
         float,
         typer.Option(
-            min=1.0,
+            min=0.0,
             metavar="SECONDS",
             help="For training all models. What is cut short is said; 0 sets no limit.",
         ),
