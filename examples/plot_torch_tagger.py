@@ -10,17 +10,15 @@ five seeds is in the page on neural taggers.
 |data_note|
 """
 
-import gzip
-import os
 import time
 import zlib
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import nn
 
+from robustruct.datasets import load_wnut17
 from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 
@@ -30,18 +28,12 @@ torch.manual_seed(0)
 
 def read(name, limit):
     """Sentences as (words, tags)."""
-    file = Path(os.environ["ROBUSTRUCT_DATA"]) / "wnut17" / f"{name}.txt.gz"
-    sentences, words, tags = [], [], []
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in [*lines, ""]:
-            if line.strip():
-                word, tag = line.rstrip("\n").rsplit("\t", 1)
-                words.append(word)
-                tags.append("O" if tag == "O" else tag[:2] + "NAME")
-            elif words:
-                sentences.append((words, tags))
-                words, tags = [], []
-    return sorted(sentences[:limit], key=lambda sentence: len(sentence[0]))
+    data = load_wnut17(name).subset(slice(limit))
+    sentences = [
+        (words, ["O" if tag == "O" else f"{tag[:2]}NAME" for tag in tags.tolist()])
+        for words, tags in zip(data.X, data.y, strict=True)
+    ]
+    return sorted(sentences, key=lambda sentence: len(sentence[0]))
 
 
 train, test = read("train", 1500), read("test", 800)

@@ -12,13 +12,10 @@ names. Means over seeds with 95 % t-intervals.
 from __future__ import annotations
 
 import functools
-import gzip
-import os
 import time
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +25,7 @@ from torch import Tensor, nn
 from torchcrf import CRF as TorchCRF
 
 from protocol import Experiment, Key, Result, options
+from robustruct.datasets import load_wnut17
 from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 from tables import Table
@@ -57,20 +55,11 @@ Sentence = tuple[list[str], list[str]]
 
 def read(name: str, limit: int | None = None) -> list[Sentence]:
     """Sentences of data/wnut17 as (words, tags); names of all types are one."""
-    file = Path(os.environ["ROBUSTRUCT_DATA"]) / "wnut17" / f"{name}.txt.gz"
-    sentences: list[Sentence] = []
-    words: list[str] = []
-    tags: list[str] = []
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in [*lines, ""]:
-            if line.strip():
-                word, tag = line.rstrip("\n").rsplit("\t", 1)
-                words.append(word)
-                tags.append("O" if tag == "O" else tag[:2] + "NAME")
-            elif words:
-                sentences.append((words, tags))
-                words, tags = [], []
-    return sentences[:limit]
+    data = load_wnut17(name).subset(slice(limit))
+    return [
+        (list(words), ["O" if tag == "O" else f"{tag[:2]}NAME" for tag in tags.tolist()])
+        for words, tags in zip(data.X, data.y, strict=True)
+    ]
 
 
 def attributes(word: str) -> list[str]:

@@ -334,8 +334,9 @@ def _members(model: StructuredModel, relaxed: bool) -> list[tuple[str, float]]:
     members = [MIDDLE, *CORNERS, *BETWEEN]
     if objectives == ("hinge",):
         members = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
-    least = 1e-300 if model.decision == "bayes" else 0.0
-    return [member for member in members if member[0] in objectives and member[1] >= least]
+    if model.decision == "bayes":  # needs probabilities
+        members = [member for member in members if member[1] > 0]
+    return [member for member in members if member[0] in objectives]
 
 
 def best_constant(plan: Plan, problem: Problem) -> Trial:
