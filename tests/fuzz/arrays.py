@@ -236,7 +236,7 @@ def weights(rng: Rng, y: Any, per_node: bool) -> Any:
     """Weights for labels y: of samples, or of nodes."""
     try:
         sizes = [1 if np.ndim(labels) == 0 else len(labels) for labels in y]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):  # the last is SciPy's, of blocks
         sizes = [1, 1]
     if not per_node:
         return hostile(rng, rng.random(len(sizes)))
@@ -559,7 +559,7 @@ def space(rng: Rng) -> None:
         check_finite(getattr(design.nodes, "data", design.nodes))
 
 
-def shards(rng: Rng) -> None:
+def dealt(rng: Rng) -> None:
     """Samples that are dealt out to shards."""
     made = outcome(lambda: any_samples(rng))
     if made is REFUSED:
@@ -583,5 +583,5 @@ TARGETS: dict[str, Callable[[np.random.Generator], None]] = {
     "rules": rules,
     "questions": questions,
     "space": space,
-    "shards": shards,
+    "dealt": dealt,
 }
