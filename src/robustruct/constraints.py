@@ -53,6 +53,10 @@ class Constraints:
         labels = as_labels(classes).tolist()
         k = len(labels)
         place = {label: a for a, label in enumerate(labels)}
+        if len(place) < k:
+            raise InvalidInputError(
+                f"classes hold {k} labels, of which {len(place)} are distinct; list each once."
+            )
         rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros((1, k)))
         if type_labels:
             types = np.full((len(type_labels), k), -np.inf)
@@ -131,7 +135,12 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
     """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
     if forbidden is None:
         return []
-    if isinstance(forbidden, str) or sp.issparse(forbidden) or not isinstance(forbidden, Iterable):
+    listed = isinstance(forbidden, Iterable) and not (
+        isinstance(forbidden, str)
+        or sp.issparse(forbidden)
+        or (isinstance(forbidden, np.ndarray) and forbidden.ndim == 0)
+    )
+    if not listed:
         raise InvalidInputError(
             f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
         )
