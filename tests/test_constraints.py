@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from robustruct import Graph
+from robustruct import AGM, Graph
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, scores
@@ -119,3 +119,10 @@ def test_rules_that_make_no_sense(forbidden, scheme, message):
 def test_labels_that_are_listed_twice():
     with pytest.raises(InvalidInputError, match="classes hold 3 labels, of which 2 are distinct"):
         Constraints.build(["a", "b", "a"])
+
+
+def test_rules_broken_by_a_label_of_many_digits():
+    label = 10**6000  # Python does not print it
+    data = [np.eye(2)], [[label, 1]]
+    with pytest.raises(InvalidInputError, match=r"a int is followed by 1, which `forbidden`"):
+        AGM(forbidden=[(label, 1)]).fit(*data)

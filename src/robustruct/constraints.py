@@ -121,14 +121,14 @@ class Constraints:
         bad = np.flatnonzero(np.isinf(self.pairs[labels[first], labels[second]]))
         if len(bad):
             node = int(first[bad[0]])
-            after = names[labels[second[bad[0]]]]
-            _refuse_truth(batch, node, f"{names[labels[node]]!r} is followed by {after!r}")
+            before, after = shown(names[labels[node]]), shown(names[labels[second[bad[0]]]])
+            _refuse_truth(batch, node, f"{before} is followed by {after}")
         kinds = node_kinds(design)
         for kind, mask, place in ((1, self.starts, "starts"), (2, self.ends, "ends")):
             bad = np.flatnonzero((kinds & kind > 0) & np.isinf(mask[labels]))
             if len(bad):
                 node = int(bad[0])
-                _refuse_truth(batch, node, f"{names[labels[node]]!r} {place} a sequence")
+                _refuse_truth(batch, node, f"{shown(names[labels[node]])} {place} a sequence")
 
 
 def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:

@@ -80,7 +80,7 @@ def test_slopes_beside_an_absolute_penalty(n_squares):
     l1 = l1[:1].copy() if n_squares == 1 else l1
     theta = np.array([1.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     size = l1 * np.ones(7)
-    gradient = np.array([-4.0, 0.5, 5.0, -7.0, size[4] / 4, -size[5] / 4, size[6]])
+    gradient = np.array([-4.0, 0.75, 5.0, -7.0, size[4] / 4, -size[5] / 4, size[6]])
     assert absolute_penalty(theta, l1) == size[0] + 2.0 * size[1]
     out = np.full(7, np.nan)
     least_slopes(theta, gradient, l1, out)
