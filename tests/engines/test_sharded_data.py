@@ -302,3 +302,11 @@ def test_lists_of_different_lengths_are_refused():
     for options in ({"y": y[:2]}, {"y": y, "sample_weight": [1.0]}, {"y": y, "node_weight": [[1]]}):
         with pytest.raises(InvalidInputError, match="X has 3 samples but"):
             ShardedData.from_samples(X, n_shards=2, **options)
+
+
+@pytest.mark.parametrize("field", ["y", "sample_weight", "node_weight"])
+@pytest.mark.parametrize("value", [5, np.array(3.0)], ids=["number", "array"])
+def test_something_without_a_length_is_refused(field, value):
+    given = {"y": [[0], [1]], field: value}
+    with pytest.raises(InvalidInputError, match=f"{field} is .*; give a list or array with an"):
+        ShardedData.from_samples([np.eye(1), np.eye(1)], n_shards=2, **given)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from robustruct.arrays import as_array, as_csr, as_floats
-from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
+from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, shown
 from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
 from robustruct.formats.corpus import Corpus, read_corpus
@@ -175,8 +175,16 @@ class ShardedData(Sequence[Shard]):
             ("sample_weight", sample_weight),
             ("node_weight", node_weight),
         ):
-            if values is not None and len(values) != n:
-                raise InvalidInputError(f"X has {n} samples but {field} has {len(values)} items.")
+            if values is None:
+                continue
+            try:
+                n_items = len(values)
+            except TypeError:
+                raise InvalidInputError(
+                    f"{field} is {shown(values)}; give a list or array with an item per sample."
+                ) from None
+            if n_items != n:
+                raise InvalidInputError(f"X has {n} samples but {field} has {n_items} items.")
         order = np.random.default_rng(random_state).permutation(n)
         shards = []
         for number, dealt in enumerate(np.array_split(order, n_shards)):
