@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from robustruct import AGM, Graph
+from robustruct import AGM, CRF, Graph
 from robustruct.errors import (
     FileFormatError,
     InvalidInputError,
@@ -305,8 +305,17 @@ def test_lists_of_different_lengths_are_refused():
 
 
 @pytest.mark.parametrize("field", ["y", "sample_weight", "node_weight"])
-@pytest.mark.parametrize("value", [5, np.array(3.0)], ids=["number", "array"])
-def test_something_without_a_length_is_refused(field, value):
+@pytest.mark.parametrize(
+    "value", [5, np.array(3.0), {"a": 1, "b": 2}, {1, 2}], ids=["number", "array", "dict", "set"]
+)
+def test_what_is_no_list_is_refused(field, value):
     given = {"y": [[0], [1]], field: value}
     with pytest.raises(InvalidInputError, match=f"{field} is .*; give a list or array with an"):
         ShardedData.from_samples([np.eye(1), np.eye(1)], n_shards=2, **given)
+
+
+@pytest.mark.parametrize("value", [["a", "b"], [[1.0], [2.0]], [1.0, None]])
+def test_weights_of_samples_that_are_no_numbers_are_refused(value):
+    given = [np.eye(1), np.eye(1)], [[0], [1]], 2
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        CRF().fit(ShardedData.from_samples(*given, sample_weight=value))

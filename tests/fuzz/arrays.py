@@ -565,8 +565,13 @@ def dealt(rng: Rng) -> None:
     if made is REFUSED:
         return
     X, y = made
+    given: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        given["sample_weight"] = weights(rng, y, per_node=False)
+    if rng.random() < 0.3:
+        given["node_weight"] = weights(rng, y, per_node=True)
     model = CRF(alpha=0.5, tol=0.5, max_iter=20)
-    if outcome(lambda: model.fit(ShardedData.from_samples(X, y, 2))) is not REFUSED:
+    if outcome(lambda: model.fit(ShardedData.from_samples(X, y, 2, **given))) is not REFUSED:
         check_fitted(model)
 
 
