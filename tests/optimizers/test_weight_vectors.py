@@ -18,7 +18,7 @@ from robustruct.kernels.weight_vectors import (
     weights_from_moments,
 )
 
-ALPHA, KAPPA = 0.3, 0.7
+ALPHA, KAPPA = 0.3, 0.9
 
 one_or_many = pytest.mark.parametrize("n_squares", [1, 4])
 
