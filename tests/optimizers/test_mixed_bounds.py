@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -58,10 +59,10 @@ def test_a_mixture_proves_what_its_own_dual_does_at_most(name, hinge, sharp):
 
 
 def test_the_best_mixture_is_that_of_a_grid():
-    squares, alpha, least = np.array([1.0, 1e-6, 2.0]), 0.1, 0.5
+    squares, alpha, least = np.array([1.0, 1e-6, 2.0]), 0.1, 1.75
     bounds = MixedBounds(squares, alpha, least, 3)
     gains = np.array([2.0, 3.0])
-    moments = np.array([[0.2, 0.004, 0.1], [-0.1, -0.001, 0.3]])
+    moments = np.array([[0.9, 0.004, 0.1], [0.6, -0.001, 0.3]])
     for one, other in zip(gains, moments, strict=True):
         bounds.add(one, other)
     a, b = np.meshgrid(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001))
@@ -69,9 +70,23 @@ def test_the_best_mixture_is_that_of_a_grid():
     values = least + a * (gains[0] - least) + b * (gains[1] - least)
     values -= (total**2 / (2 * alpha * squares)).sum(-1)
     assert bounds.best() == pytest.approx(values[a + b <= 1.0].max(), abs=1e-3)
-    assert bounds.best() > 1.0 + max(
-        least, *(gains - (moments**2 / (2 * alpha * squares)).sum(1))
-    )  # neither alone cancels the moment of the weight that is hardly held down
+    shares = bounds._mixture()
+    assert (shares > 0.03).all()  # of one alone the moment that is hardly held down costs 5
+    assert shares.sum() < 1.0
+
+
+@pytest.mark.parametrize("found", [[2.0, -1.0], [0.9, 0.9], [np.nan, 0.5], [np.inf, 0.25]])
+def test_whatever_the_search_returns_is_made_a_mixture(found):
+    bounds = MixedBounds(np.ones(1), 0.1, 0.0, 2)
+    for _ in range(2):
+        bounds.add(3.0, np.full(2, 0.1))
+    with mock.patch("scipy.optimize.minimize", return_value=mock.Mock(x=np.array(found))):
+        shares = bounds._mixture()
+        value = bounds.best()
+    assert (shares >= 0.0).all()
+    assert 0.0 < shares.sum() <= 1.0 + 1e-15
+    total = shares.sum()
+    assert value == pytest.approx(3.0 * total - 2 * (0.1 * total) ** 2 / 0.2)
 
 
 def test_the_last_adversaries_are_kept_and_asked_for_in_rows():
@@ -80,6 +95,7 @@ def test_the_last_adversaries_are_kept_and_asked_for_in_rows():
     for n in range(2 * MOST):
         bounds.add(float(n), np.full(2, float(n)))
         assert bounds.wants_more == (n + 1 not in (MOST, 2 * MOST))
+    assert (MOST, bounds.n_added) == (8, 16)
     np.testing.assert_array_equal(bounds.gains, np.arange(MOST, 2 * MOST))
     np.testing.assert_array_equal(bounds.moments[:, 1], bounds.gains)
 
