@@ -368,10 +368,10 @@ class Problem:
         if not self.cost.any():
             return 0.0
         expected = np.empty(len(r))
-        row_of, masks = (None, None) if self.truth_is_predictor else self.label_masks
+        row_of, masks = self.label_masks
         for first, last in stretches(*r.shape):
             some = slice(first, last)
-            if masks is None:
+            if self.truth_is_predictor:
                 expected[some] = (r[some] * self.cost[self.labels[some]]).sum(axis=1)
                 continue
             answers = self.cost @ r[some].T  # a row a label: minima over rows are quick
