@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from robustruct import Graph
+from robustruct import AGM, Graph
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, scores
@@ -106,6 +106,7 @@ def test_an_open_entity_at_the_end_breaks_bioes():
         ([(["a"], "b")], None, "a list is no label"),
         ("ab", None, "forbidden is 'ab'; give a list of pairs"),
         (5, None, "forbidden is 5; give a list of pairs"),
+        (np.array(3.0), None, r"forbidden is array\(3\.\); give a list of pairs"),
         (None, "IOB", "constraints='IOB' is not known; use 'BIO' or 'BIOES'"),
         (None, "BIO", "'a' is not a BIO label"),
     ],
@@ -113,3 +114,15 @@ def test_an_open_entity_at_the_end_breaks_bioes():
 def test_rules_that_make_no_sense(forbidden, scheme, message):
     with pytest.raises(InvalidInputError, match=message):
         Constraints.build(["a", "b"], forbidden, scheme)
+
+
+def test_labels_that_are_listed_twice():
+    with pytest.raises(InvalidInputError, match="classes hold 3 labels, of which 2 are distinct"):
+        Constraints.build(["a", "b", "a"])
+
+
+def test_rules_broken_by_a_label_of_many_digits():
+    label = 10**6000  # Python does not print it
+    data = [np.eye(2)], [[label, 1]]
+    with pytest.raises(InvalidInputError, match=r"a int is followed by 1, which `forbidden`"):
+        AGM(forbidden=[(label, 1)]).fit(*data)

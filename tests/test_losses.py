@@ -279,3 +279,14 @@ def test_long_lists_of_labels_are_shortened():
 def test_evaluate_needs_equal_lengths():
     with pytest.raises(InvalidInputError, match="y_true labels 2 nodes but y_pred labels 1"):
         Hamming().evaluate([1, 2], [1])
+
+
+@pytest.mark.parametrize("label", [10**400, 10**6000, "x" * 3000], ids=["400", "6000", "text"])
+def test_long_labels_are_cut_short_where_costs_are_shown(label):
+    lines = repr(CostMatrix(1 - np.eye(2), [label, "a"])).splitlines()
+    assert len(lines) == 4
+    assert max(map(len, lines)) < 100
+    assert len(repr(CostMatrix({(label, "a"): 2.0}))) < 200
+    with pytest.raises(InvalidInputError, match="the right answer must cost no more") as raised:
+        CostMatrix([[0, 1], [1, 2]], ["a", label])
+    assert len(str(raised.value)) < 600

@@ -1,7 +1,8 @@
-"""Names of a package that load the module they live in when they are first asked for."""
+"""What is there when it is first asked for: names of a package, and what an object works out."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 
@@ -27,3 +28,23 @@ def names_from(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return lookup, listing
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """A property that is worked out once; threads that ask together get the same value.
+
+        That of Python before 3.12 has a lock, one for all objects of a class. A process that forks
+        while another thread holds it leaves its child waiting for ever.
+        """
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            values = instance.__dict__
+            if self.attrname not in values:
+                values.setdefault(self.attrname, self.func(instance))
+            return values[self.attrname]

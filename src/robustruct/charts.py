@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.errors import InvalidInputError
 from robustruct.graphs.graph import chain_edges, checked_edges
 from robustruct.graphs.layout import positions

@@ -53,6 +53,10 @@ class Constraints:
         labels = as_labels(classes).tolist()
         k = len(labels)
         place = {label: a for a, label in enumerate(labels)}
+        if len(place) < k:
+            raise InvalidInputError(
+                f"classes hold {k} labels, of which {len(place)} are distinct; list each once."
+            )
         rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros((1, k)))
         if type_labels:
             types = np.full((len(type_labels), k), -np.inf)
@@ -117,21 +121,26 @@ class Constraints:
         bad = np.flatnonzero(np.isinf(self.pairs[labels[first], labels[second]]))
         if len(bad):
             node = int(first[bad[0]])
-            after = names[labels[second[bad[0]]]]
-            _refuse_truth(batch, node, f"{names[labels[node]]!r} is followed by {after!r}")
+            before, after = shown(names[labels[node]]), shown(names[labels[second[bad[0]]]])
+            _refuse_truth(batch, node, f"{before} is followed by {after}")
         kinds = node_kinds(design)
         for kind, mask, place in ((1, self.starts, "starts"), (2, self.ends, "ends")):
             bad = np.flatnonzero((kinds & kind > 0) & np.isinf(mask[labels]))
             if len(bad):
                 node = int(bad[0])
-                _refuse_truth(batch, node, f"{names[labels[node]]!r} {place} a sequence")
+                _refuse_truth(batch, node, f"{shown(names[labels[node]])} {place} a sequence")
 
 
 def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:
     """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
     if forbidden is None:
         return []
-    if isinstance(forbidden, str) or sp.issparse(forbidden) or not isinstance(forbidden, Iterable):
+    listed = isinstance(forbidden, Iterable) and not (
+        isinstance(forbidden, str)
+        or sp.issparse(forbidden)
+        or (isinstance(forbidden, np.ndarray) and forbidden.ndim == 0)
+    )
+    if not listed:
         raise InvalidInputError(
             f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
         )

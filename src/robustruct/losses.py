@@ -251,11 +251,11 @@ class CostMatrix(Loss):
     def __repr__(self) -> str:
         if self.single is not None and self.labels is None:
             rows = [("true", "predicted", "cost")]
-            rows += [(str(b), str(a), f"{cost:g}") for (b, a), cost in self.single.items()]
+            rows += [(_name(b), _name(a), f"{cost:g}") for (b, a), cost in self.single.items()]
             return f"CostMatrix, other mistakes as {self.default!r}\n{_aligned(rows, 2)}"
         costs = self.costs
         labels = range(len(costs)) if self.labels is None else self.labels.tolist()
-        names = [str(label) for label in labels]
+        names = [_name(label) for label in labels]
         few = min(len(names), _MOST_SHOWN)
         table = [["", *names[:few]]]
         table += [[names[b], *(f"{cost:g}" for cost in costs[b, :few])] for b in range(few)]
@@ -263,7 +263,16 @@ class CostMatrix(Loss):
         return f"CostMatrix, rows: true label, columns: predicted label\n{_aligned(table, 1)}{more}"
 
 
-_MOST_SHOWN = 10  # labels of a cost matrix that is printed
+_MOST_SHOWN, _LONGEST_NAME = 10, 40  # labels of a cost matrix that is printed, their characters
+
+
+def _name(label: Any) -> str:
+    """A label in a printed table."""
+    try:
+        text = str(label)
+    except ValueError:  # an integer of thousands of digits
+        text = shown(label)
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 3]}..."
 
 
 def _single_costs(costs: Mapping[Any, Any]) -> dict[tuple[Any, Any], float]:
@@ -357,9 +366,10 @@ def check_costs(costs: np.ndarray, labels: Labels) -> None:
         return
     b, a = wrong[0]
     names = as_labels(labels).tolist()
+    true, other = shown(names[b]), shown(names[a])
     raise InvalidInputError(
-        f"where {names[b]!r} is true, predicting {names[a]!r} costs {costs[b, a]:g} and predicting "
-        f"{names[b]!r} costs {right[b]:g}; the right answer must cost no more than any other. Rows "
+        f"where {true} is true, predicting {other} costs {costs[b, a]:g} and predicting "
+        f"{true} costs {right[b]:g}; the right answer must cost no more than any other. Rows "
         "of a cost matrix are true labels, columns predicted ones, and larger is worse."
     )
 

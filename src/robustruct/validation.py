@@ -96,7 +96,7 @@ def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) ->
     """Refuse labels that are None or NaN, with the first place of one."""
     if labels.dtype.kind != "O":
         return
-    missing = [i for i, label in enumerate(labels) if label is None or label != label]
+    missing = [i for i, label in enumerate(labels) if _is_missing(label)]
     if missing:
         raise InvalidInputError(
             f"{where}the label of node {missing[0]} is missing ({shown(labels[missing[0]])}); "
@@ -106,6 +106,15 @@ def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) ->
             node=missing[0],
             field="y",
         )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # that of pandas is neither equal to itself nor not
+        return True
+    except ValueError:  # an array, which is no label at all
+        return False
 
 
 def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:

@@ -320,6 +320,36 @@ def test_compiling_does_not_count_as_silence(client, task):
     certified_alike(AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
+class HeldUp:
+    """Workers of a process that was itself held up for long: their answers come in late."""
+
+    give_up = 1.0
+
+    def __init__(self, *rounds):
+        self.rounds = iter(rounds)
+
+    def answers(self, asked, timeout):
+        return next(self.rounds)
+
+    def overdue(self, task, address, since):
+        return True
+
+    def silence(self):
+        return EngineError("silence")
+
+
+def test_answers_that_come_in_when_a_process_was_held_up_itself():
+    from robustruct.engines.dask.shards import DaskShards
+
+    shards = object.__new__(DaskShards)
+    shards.patience, shards.typical = 2.0, 1.0
+    shards.pool = HeldUp({}, {"a": 1})
+    assert shards._most_answers({"a": None}, 0.0) == {"a": 1}
+    shards.pool = HeldUp({}, {})
+    with pytest.raises(EngineError, match="silence"):
+        shards._most_answers({"a": None}, 0.0)
+
+
 def pids(client):
     """Process of each worker."""
     return client.run(os.getpid)

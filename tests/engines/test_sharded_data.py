@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from robustruct import AGM, Graph
+from robustruct import AGM, CRF, Graph
 from robustruct.errors import (
     FileFormatError,
     InvalidInputError,
@@ -302,3 +302,20 @@ def test_lists_of_different_lengths_are_refused():
     for options in ({"y": y[:2]}, {"y": y, "sample_weight": [1.0]}, {"y": y, "node_weight": [[1]]}):
         with pytest.raises(InvalidInputError, match="X has 3 samples but"):
             ShardedData.from_samples(X, n_shards=2, **options)
+
+
+@pytest.mark.parametrize("field", ["y", "sample_weight", "node_weight"])
+@pytest.mark.parametrize(
+    "value", [5, np.array(3.0), {"a": 1, "b": 2}, {1, 2}], ids=["number", "array", "dict", "set"]
+)
+def test_what_is_no_list_is_refused(field, value):
+    given = {"y": [[0], [1]], field: value}
+    with pytest.raises(InvalidInputError, match=f"{field} is .*; give a list or array with an"):
+        ShardedData.from_samples([np.eye(1), np.eye(1)], n_shards=2, **given)
+
+
+@pytest.mark.parametrize("value", [["a", "b"], [[1.0], [2.0]], [1.0, None]])
+def test_weights_of_samples_that_are_no_numbers_are_refused(value):
+    given = [np.eye(1), np.eye(1)], [[0], [1]], 2
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        CRF().fit(ShardedData.from_samples(*given, sample_weight=value))

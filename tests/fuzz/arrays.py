@@ -236,7 +236,7 @@ def weights(rng: Rng, y: Any, per_node: bool) -> Any:
     """Weights for labels y: of samples, or of nodes."""
     try:
         sizes = [1 if np.ndim(labels) == 0 else len(labels) for labels in y]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):  # the last is SciPy's, of blocks
         sizes = [1, 1]
     if not per_node:
         return hostile(rng, rng.random(len(sizes)))
@@ -559,14 +559,19 @@ def space(rng: Rng) -> None:
         check_finite(getattr(design.nodes, "data", design.nodes))
 
 
-def shards(rng: Rng) -> None:
+def dealt(rng: Rng) -> None:
     """Samples that are dealt out to shards."""
     made = outcome(lambda: any_samples(rng))
     if made is REFUSED:
         return
     X, y = made
+    given: dict[str, Any] = {}
+    if rng.random() < 0.3:
+        given["sample_weight"] = weights(rng, y, per_node=False)
+    if rng.random() < 0.3:
+        given["node_weight"] = weights(rng, y, per_node=True)
     model = CRF(alpha=0.5, tol=0.5, max_iter=20)
-    if outcome(lambda: model.fit(ShardedData.from_samples(X, y, 2))) is not REFUSED:
+    if outcome(lambda: model.fit(ShardedData.from_samples(X, y, 2, **given))) is not REFUSED:
         check_fitted(model)
 
 
@@ -583,5 +588,5 @@ TARGETS: dict[str, Callable[[np.random.Generator], None]] = {
     "rules": rules,
     "questions": questions,
     "space": space,
-    "shards": shards,
+    "dealt": dealt,
 }

@@ -26,6 +26,26 @@ Y3 = [["a", "b"], ["b", "a", "b"]]
 ROWS = np.arange(12.0).reshape(6, 2)
 
 
+class Unknown:
+    """As what pandas has for missing values: nobody knows whether it equals itself."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("ambiguous")
+
+
+OF_ARRAYS, OF_UNKNOWN = np.empty(6, object), np.array([0, Unknown(), 1, 1, 0, 1], object)
+for i, row in enumerate(ROWS):
+    OF_ARRAYS[i] = row
+
+
 def fields_agree(error):
     """Whether the fields say what the message says to people."""
     found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
@@ -154,6 +174,8 @@ def test_samples_and_labels(X, y, message):
         (ROWS, [0, 1, 0], "inconsistent numbers of samples"),
         (ROWS, [0, 1, None, 1, 0, 1], r"y: the label of node 2 is missing \(None\)"),
         (ROWS, np.array([0, 1, None, 1, 0, 1], object), "the label of node 2 is missing"),
+        (ROWS, OF_ARRAYS, r"node 0 has the label array\(\[0\., 1\.\]\); a label is"),
+        (ROWS, OF_UNKNOWN, "the label of node 1 is missing"),
         (ROWS, [0, 1, np.nan, 1, 0, 1], "node 2 has the label nan"),
         (ROWS, np.array([0, 1, np.nan, 1, 0, 1]), "y contains NaN"),
         (ROWS, None, "requires y to be passed"),

@@ -55,6 +55,14 @@ def test_a_bad_point_still_proves_something() -> None:
     assert bounds_of(listed).bound(*_at(listed, np.zeros(listed.n_weights))) > 0.0
 
 
+@pytest.mark.parametrize("l1", [0.0, 0.5])
+def test_moments_that_no_penalty_notices_and_an_entropy_below_0_by_rounding(l1) -> None:
+    bounds = LowerBounds(0.1, np.ones(1), np.full(1, l1))
+    gradient = np.full(3, 0.5 * l1)
+    for loss in (-1e-17, 0.0, -1e-17):
+        assert bounds.bound(loss, np.zeros(3), gradient) == 0.0
+
+
 def _at(listed: Enumerated, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     loss, gradient = without_penalty(listed, theta)
     return loss, theta, gradient

@@ -11,7 +11,6 @@ from training_cases import CASES, enumerated, with_constant
 
 from robustruct import parallel
 from robustruct.errors import InternalError
-from robustruct.kernels.weight_vectors import add_slope, centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Outline, absolute_sums
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.lbfgs import lower_bounds, penalised
@@ -278,26 +277,6 @@ def test_weights_are_copied_unless_they_may_be_kept():
     kept = 3 * theta
     progress.report(3, kept, 1.5, 0.0, may_keep=True)
     assert progress.theta is kept
-
-
-@pytest.mark.parametrize("n_squares", [1, 4])
-def test_penalties_of_weights_and_moments(n_squares):
-    rng = np.random.default_rng(n_squares)
-    theta, centre = rng.normal(size=4), rng.normal(size=4)
-    squares, alpha, kappa = rng.uniform(0.1, 3.0, n_squares), 0.3, 0.7
-    own = alpha * squares
-    assert penalty(theta, squares, alpha) == pytest.approx((own / 2 * theta**2).sum(), rel=1e-13)
-    gradient = np.ones(4)
-    add_slope(gradient, theta, squares, alpha)
-    np.testing.assert_allclose(gradient, 1 + own * theta, rtol=1e-13)
-    # The conjugate at m is the largest m'θ − penalty(θ), which is at θ = m / own.
-    at = theta / own
-    most = theta @ at - penalty(at, squares, alpha)
-    assert dual_penalty(theta, squares, alpha) == pytest.approx(most, rel=1e-13)
-    # Fenchel's gap of weights and moments where these are off by (alpha + kappa - own) (θ - z).
-    moments = own * theta + (alpha + kappa - own) * (theta - centre)
-    gap = penalty(theta, squares, alpha) + dual_penalty(moments, squares, alpha) - moments @ theta
-    assert centre_gap(theta, centre, squares, alpha, kappa) == pytest.approx(gap, rel=1e-12)
 
 
 @pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from robustruct._lazy import cached_property
 from robustruct.kernels.linear import (
     assemble_rows,
     sparse_label_sums,

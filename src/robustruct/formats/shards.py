@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.arrays import as_array, as_csr, as_floats
-from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
+from robustruct.arrays import as_array, as_csr, as_floats, length
+from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, shown
 from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
 from robustruct.formats.corpus import Corpus, read_corpus
@@ -175,8 +175,16 @@ class ShardedData(Sequence[Shard]):
             ("sample_weight", sample_weight),
             ("node_weight", node_weight),
         ):
-            if values is not None and len(values) != n:
-                raise InvalidInputError(f"X has {n} samples but {field} has {len(values)} items.")
+            if values is None:
+                continue
+            n_items = length(values)
+            if n_items is None or isinstance(values, Mapping | Set):
+                raise InvalidInputError(
+                    f"{field} is {shown(values)}; give a list or array with an item per sample."
+                )
+            if n_items != n:
+                raise InvalidInputError(f"X has {n} samples but {field} has {n_items} items.")
+        weights = None if sample_weight is None else as_floats(sample_weight, "sample_weight")
         order = np.random.default_rng(random_state).permutation(n)
         shards = []
         for number, dealt in enumerate(np.array_split(order, n_shards)):
@@ -184,7 +192,7 @@ class ShardedData(Sequence[Shard]):
             corpus = Corpus(
                 [X[i] for i in chosen],
                 [y[i] for i in chosen],
-                None if sample_weight is None else np.asarray(sample_weight, float)[chosen],
+                None if weights is None else weights[chosen],
                 None if node_weight is None else [node_weight[i] for i in chosen],
                 [],
                 JsonLinesFormat(),

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.graphs.buckets import Buckets
 from robustruct.graphs.triangulation import elimination
 from robustruct.kernels.forests import root_forest

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.features import Design, FeatureMatrix, n_weights, scores
 from robustruct.formats.container import checksum

@@ -57,7 +57,7 @@ class LowerBounds:
         for _ in range(NEWTON):
             value, slope, bend = elastic_conjugate(gradient, *self.penalties, part)
             best = max(best, part * entropy - value)
-            if slope <= (1.0 + 1e-6) * entropy:
+            if slope <= max((1.0 + 1e-6) * entropy, 0.0):  # rounding may leave entropy below 0
                 break
             part += (entropy - slope) / bend  # from above, as the slope is convex: never below 0
         return best

@@ -14,10 +14,9 @@ samples but for the penalties, so those of shards add up.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.features import SparseRows, split_weights
 from robustruct.features.matrix import sparse_rows, transposed_product
 from robustruct.kernels.natural_bounds import natural_marginals, natural_regrets

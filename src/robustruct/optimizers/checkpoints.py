@@ -103,7 +103,14 @@ def kept_in(folder: str | os.PathLike[str]) -> list[str]:
 
 # ------------------------------------------------------------------------- files from anywhere
 
-GROWING = {"history": (0,), "pair": (1,), "mass": (1,), "atom": (0,)}
+GROWING = {
+    "history": (0,),
+    "pair": (1,),
+    "mass": (1,),
+    "atom": (0,),
+    "mixed_gains": (0,),
+    "mixed_moments": (0,),
+}
 """Dimensions in which the array of a checkpoint may be longer than that of a fit that begins."""
 UNBOUNDED = (
     "primal",
@@ -169,6 +176,8 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
             bad = ~((low <= array) & (array <= high))
         if bad.any():
             return f"{name} holds {array[bad].flat[0]}"
+    if len(found.get("mixed_gains", ())) != len(found.get("mixed_moments", ())):
+        return "mixed_gains and mixed_moments differ in length"
     if 0 < len(optional.keys() & found.keys()) < len(optional):
         return f"{' or '.join(optional)} is missing"
     return None if elsewhere else _bad_lists(found)

@@ -16,11 +16,13 @@ With p0 and z where they are, the duality gap falls into two parts that are know
 kappa is steered to keep the second part a fixed, small share of the first.
 
 Where columns of features are scaled (optimizers/scaling.py) all of this is about θ / s: the penalty
-on a weight is then alpha s², and its centre has what is missing to alpha + kappa.
+on a weight is then alpha s², and its centre has what is missing to alpha + kappa. Where the penalty
+is weak for what moments are, adversaries are mixed (optimizers/mixed_bounds.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from typing import ClassVar
 
@@ -28,6 +30,7 @@ import numpy as np
 
 from robustruct.kernels.weight_vectors import centre_gap, penalty, weights_from_moments
 from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
 from robustruct.optimizers.optimizer import (
     CentreUpdate,
     Optimizer,
@@ -47,6 +50,7 @@ WEAK_PENALTY = (
     "features of this size, and a stronger one converges faster."
 )
 MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
+FIRST_MIXED = 40  # the first pass whose adversary may be mixed with others: earlier ones say little
 
 SCALARS = (
     "kappa",
@@ -67,6 +71,8 @@ class PairwiseAscent:
     """The pass after which the first certificate is made."""
     first_optimism: float | None = None
     """What to multiply the gap that visits see with, before a certificate tells; None: wait."""
+    mixes = True
+    """Whether lower bounds may come from mixtures of adversaries."""
 
     def __init__(self, shards: Shards, *, centre: np.ndarray | None = None) -> None:
         self.shards, self.outline = shards, shards.outline
@@ -84,9 +90,14 @@ class PairwiseAscent:
         """Whether θ is being recomputed."""
         self.centre = np.zeros(self.outline.n_weights)
         self.theta = np.zeros(self.outline.n_weights)
+        self.mixed = self._mixed_bounds()
         if centre is not None:
             np.divide(centre, self.scales.of_weights, out=self.centre)
             self._settle()
+
+    def _mixed_bounds(self) -> MixedBounds:
+        outline = self.outline
+        return MixedBounds(self.squares, self.alpha, outline.unavoidable, outline.n_weights)
 
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may be skipped."""
@@ -177,6 +188,9 @@ class PairwiseAscent:
             "centre": self.centre,
             "seen": np.array(astuple(self.seen)),
             **{name: np.array(getattr(self, name)) for name in SCALARS},
+            "mixed_gains": self.mixed.gains,
+            "mixed_moments": self.mixed.moments,
+            "n_mixed": np.array(self.mixed.n_added),
             **{f"shards.{name}": value for name, value in self.shards.state().items()},
         }
 
@@ -189,6 +203,8 @@ class PairwiseAscent:
         for name in SCALARS:
             setattr(self, name, state[name].item())
         self.theta[:], self.centre[:] = state["theta"], state["centre"]
+        self.mixed.gains, self.mixed.moments = state["mixed_gains"], state["mixed_moments"]
+        self.mixed.n_added = state["n_mixed"].item()
         self._outer = None
         self.seen = PassStats(*state["seen"].tolist())
         if self.shards.restore(inside("shards", state)):
@@ -210,13 +226,24 @@ class PairwiseAscent:
         return regret + penalty(self.theta, self.squares, self.alpha), gain
 
     def bounds(self) -> tuple[float, float]:
-        """(primal at θ and p0, dual at q), both recomputed from feasible points."""
+        """(primal at θ and p0, dual at q or a mixture), recomputed from feasible points."""
         generation = None
         while generation != self.shards.generation:  # bounds and moments must be of the same q
             generation = self.shards.generation
             held_down = self.follow()
             regret, gain = self.shards.bounds(self.theta)
-        return regret + penalty(self.theta, self.squares, self.alpha), gain - held_down
+        primal = regret + penalty(self.theta, self.squares, self.alpha)
+        return primal, self._dual(gain, held_down, self.moments)
+
+    def _dual(self, gain: float, held_down: float, moments: Callable[[], np.ndarray]) -> float:
+        """The dual at q; where q with more of the truth in it had a larger one, at a mixture."""
+        plain = gain - held_down
+        off = held_down > 0.75 * (gain - self.mixed.least)  # 0.5 is where it begins to pay
+        begun = self.mixed.n_added > 0 or (off and self.n_passes + 1 >= FIRST_MIXED)
+        if not (self.mixes and begun and np.isfinite(plain)):
+            return plain
+        self.mixed.add(gain, moments())
+        return max(plain, self.mixed.best())
 
 
 def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
@@ -256,14 +283,20 @@ def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None
     progress.passed(number, ascent.optimism * estimate / scale)
     known = bool(progress.history) or ascent.first_optimism is not None
     promising = known and ascent.optimism * estimate <= progress.tol * scale
+    if ascent.mixed.n_added:  # what mixtures prove does not follow the estimate from pass to pass
+        promising = promising and number >= progress.n_iter + MOST
     next_check = ascent.next_check or progress.check_every or ascent.first_check
     # The last pass has a certificate anyway: one shortly before it would be for nothing.
-    due = number == next_check and (progress.check_every or max_iter - number >= number)
+    useful = ascent.mixed.wants_more or max_iter - number >= number
+    due = number == next_check and (progress.check_every or useful)
     if promising or due or number == max_iter:
-        ascent.next_check = max(next_check, number + min(number, progress.check_every or number))
         bounds = ascent.bounds()
+        later = max(next_check, number + min(number, progress.check_every or number))
+        ascent.next_check = number + 1 if ascent.mixed.wants_more else later
         progress.report(number, ascent.weights, *bounds, may_keep=number == max_iter)
-        ascent.optimism = max((progress.primal - progress.dual) / max(estimate, 1e-300), 0.5)
+        ascent.optimism = (progress.primal - progress.dual) / max(estimate, 1e-300)
+        if not ascent.mixed.n_added:  # visits see what the last adversary proves
+            ascent.optimism = max(ascent.optimism, 0.5)
     ascent.n_passes = number
 
 

@@ -8,10 +8,9 @@ number of threads.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.features import SparseRows, adjoint, split_weights
 from robustruct.features.matrix import sparse_rows
 from robustruct.game.edge_pairs import EdgePairs

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood

@@ -36,6 +36,7 @@ class GibbsAscent(PairwiseAscent):
 
     first_check = 20
     first_optimism = 0.5
+    mixes = False
 
 
 class ColdAscent(PairwiseAscent):

@@ -7,10 +7,9 @@ threads.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.kernels.natural import move_predictors, natural_visits
 from robustruct.kernels.natural_grams import natural_grams
 from robustruct.kernels.structs import (

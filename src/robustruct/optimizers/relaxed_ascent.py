@@ -30,6 +30,7 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
+from robustruct.optimizers.mixed_bounds import MixedBounds
 from robustruct.optimizers.scaling import UNSCALED
 from robustruct.optimizers.tuning import tuning_for
 
@@ -166,6 +167,11 @@ class RelaxedAscent(PairwiseAscent):
         assert isinstance(dual, DualVariables)
         self.dual = dual
 
+    def _mixed_bounds(self) -> MixedBounds:
+        whole = self.whole
+        given = self.whole_scales.squares, whole.alpha, whole.unavoidable, whole.n_weights
+        return MixedBounds(*given)
+
     @property
     def weights(self) -> np.ndarray:
         return self.whole_scales.unscaled(self.theta[self.real])
@@ -216,4 +222,5 @@ class RelaxedAscent(PairwiseAscent):
         # What forbidden pairs keep from being placed is charged at the most that it can earn.
         dearest = np.abs(problem.cost).max() * problem.node_weight.max()
         earned = dearest + max(np.abs(x[np.isfinite(x)]).max() for x in (ψ.unary, ψ.tables))
-        return primal, problem.gain(r) - held_down - missing * float(earned)
+        gain = problem.gain(r) - missing * float(earned)
+        return primal, self._dual(gain, held_down, lambda: moments)

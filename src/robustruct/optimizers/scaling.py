@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.features import Design, FeatureMatrix, SparseRows
 from robustruct.objectives.adversarial import Problem
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
+from robustruct._lazy import cached_property
 from robustruct.torch.game import (
     Costs,
     Scores,

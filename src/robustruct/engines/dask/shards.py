@@ -252,9 +252,11 @@ class DaskShards:
         usual = self.patience * self.typical + 1.0 if self.typical else self.pool.give_up
         answers = self.pool.answers(asked, usual)
         while not answers:
-            if all(self.pool.overdue(task, one, started) for one, task in asked.items()):
+            silent = all(self.pool.overdue(task, one, started) for one, task in asked.items())
+            # If it was this process that was held up, answers are about to come in.
+            answers = self.pool.answers(asked, 1.0 if silent else usual)
+            if silent and not answers:
                 raise self.pool.silence()
-            answers = self.pool.answers(asked, usual)
         if len(answers) == len(asked):
             took = time.monotonic() - started
             self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took

@@ -28,6 +28,7 @@ def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool =
     if isinstance(y, np.ndarray):
         y = as_array(y, "y")
         refuse_missing(y, "y: ")
+        y = as_labels(y) if y.dtype.kind == "O" and y.ndim == 1 else y
     target = {"y": y} if fitting else {"reset": False}
     options = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
     try:
