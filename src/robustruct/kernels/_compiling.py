@@ -8,9 +8,13 @@ that is read-only when it runs, it does not look at. Here both work.
 
 import threading
 import time
+from contextlib import contextmanager
 
+from numba import _dynfunc
 from numba.core import event
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from robustruct.progress import note
 
@@ -67,6 +71,51 @@ class KeptCode(NullCache):
         self._writable.flush()
 
 
+class _Unfinished(JITCodeLibrary):
+    """Code of a helper before machine code is generated from it: kernels take it in as it is."""
+
+    def _optimize_final_module(self):
+        # Loops become vectors where they stand alone; what calls others waits for the kernel.
+        if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def _no_executable(library, description, environment):
+    """What numba knows the compiled function by; it has no address yet, so Python cannot call it."""
+    name = description.qualname.split(".")[-1]
+    module = description.lookup_module()
+    return _dynfunc.make_function(module, name, "", 0, environment, (library,))
+
+
+class Fragment(Compiler):
+    """Compiles a helper, which nothing but kernels call.
+
+    Numba would optimise it, and generate machine code, at every level of its callers. Here that
+    is done in the kernel, and for helpers that call no others once before.
+    """
+
+    def compile_extra(self, func):
+        context = self.state.targetctx  # a copy, for this function alone
+        self.state.library = _Unfinished(context.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        context.get_executable = _no_executable
+        return super().compile_extra(func)
+
+
+class Whole(Compiler):
+    """Compiles a kernel, with the helpers that it calls."""
+
+    def compile_extra(self, func):
+        result = super().compile_extra(func)
+        for environment in result._find_referenced_environments():
+            result.library.codegen.set_env(environment.env_name, environment)
+        return result
+
+
 class _Notice(event.Listener):
     """Says once, while it happens, that time goes into compiling."""
 
@@ -111,3 +160,28 @@ class _Notice(event.Listener):
 
 
 event.register("numba:compile", _Notice())
+
+
+@contextmanager
+def counted():
+    """Yields a list to which the name of every function compiled meanwhile is added."""
+    names = []
+
+    class Count(event.Listener):
+        def on_start(self, event):
+            pass
+
+        def on_end(self, event):
+            names.append(event.data["dispatcher"].py_func.__qualname__)
+
+    listener = Count()
+    event.register("numba:compile", listener)
+    try:
+        yield names
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+def folder():
+    """Where code of kernels is kept; None if no such folder can be written."""
+    return KeptCode(folder).cache_path

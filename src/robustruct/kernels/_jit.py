@@ -4,7 +4,7 @@ import os
 
 from numba import config, njit
 
-from robustruct.kernels._compiling import KeptCode
+from robustruct.kernels._compiling import Fragment, KeptCode, Whole
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
@@ -28,11 +28,11 @@ def _kept(decorator):
     return decorate
 
 
-kernel = _kept(njit(no_cfunc_wrapper=True, **_STRICT))
+kernel = _kept(njit(no_cfunc_wrapper=True, pipeline_class=Whole, **_STRICT))
 
 # Called by kernels only, whose code on disk holds it: neither a way in from Python, of which every
 # array takes its share of the time to compile, nor code of its own on disk is made.
-helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, **_STRICT)
+helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=Fragment, **_STRICT)
 
 # A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
 # each level of its callers, which for deep trees of calls takes minutes.
@@ -42,13 +42,20 @@ part = njit(inline="always", **_STRICT)
 # the same way. Still no NaN and no infinity is assumed away.
 _REORDERED = {"contract", "reassoc", "nsz", "arcp"}
 quick_kernel = _kept(
-    njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=_REORDERED)
+    njit(
+        nogil=True,
+        error_model="numpy",
+        no_cfunc_wrapper=True,
+        pipeline_class=Whole,
+        fastmath=_REORDERED,
+    )
 )
 quick_helper = njit(
     nogil=True,
     error_model="numpy",
     no_cfunc_wrapper=True,
     no_cpython_wrapper=True,
+    pipeline_class=Fragment,
     fastmath=_REORDERED,
 )
 quick_part = njit(inline="always", nogil=True, error_model="numpy", fastmath=_REORDERED)
