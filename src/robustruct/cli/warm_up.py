@@ -10,13 +10,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 from robustruct.cli import errors
 from robustruct.cli.options import JsonOption, QuietOption
+from robustruct.errors import RobustructError
 
 PROCESSES = 2
 
@@ -170,24 +171,13 @@ def _saved_and_loaded(model: Any) -> Any:
 
 def _ask(model: Any, X: list[Any], y: list[Any]) -> None:
     for decision in ("map", "predictor", "bayes"):
-        with _as_far_as_there_is():
+        with suppress(RobustructError):  # not every model has every decision
             model.set_params(decision=decision).predict(X)
     model.predict_proba(X)
     model.predict_k_best(X, 2)
     model.score(X, y)
-    with _as_far_as_there_is():
+    with suppress(RobustructError):
         model.predict_risk(X)
-
-
-@contextmanager
-def _as_far_as_there_is() -> Iterator[None]:
-    """Not every model has every decision."""
-    from robustruct.errors import RobustructError
-
-    try:
-        yield
-    except RobustructError:
-        pass
 
 
 def _inference() -> None:

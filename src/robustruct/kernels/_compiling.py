@@ -85,7 +85,7 @@ class _Unfinished(JITCodeLibrary):
 
 
 def _no_executable(library, description, environment):
-    """What numba knows the compiled function by; it has no address yet, so Python cannot call it."""
+    """What numba knows the compiled function by; without an address, Python cannot call it."""
     name = description.qualname.split(".")[-1]
     module = description.lookup_module()
     return _dynfunc.make_function(module, name, "", 0, environment, (library,))
