@@ -219,13 +219,14 @@ def _auto() -> None:
 
 CHAINS = ("arrays", "sparse arrays", "attributes", "dicts", "trees")
 
+# In an order in which processes side by side seldom need the same function at once.
 STEPS: dict[str, Callable[[], None]] = {
-    "AGM": _model("AGM", CHAINS),
     "games": _games,
-    "inference": _inference,
-    "CRF": _model("CRF", CHAINS),
-    "CRF by natural ascent": _model("CRF", CHAINS, optimizer="natural_ascent"),
     "SSVM": _model("SSVM", CHAINS),
+    "CRF by natural ascent": _model("CRF", CHAINS, optimizer="natural_ascent"),
+    "CRF": _model("CRF", CHAINS),
+    "AGM": _model("AGM", CHAINS),
+    "inference": _inference,
     "AGM with a temperature": _model("AGM", CHAINS, temperature=1.0),
     "SSVM with a temperature": _model("SSVM", CHAINS, temperature=1.0),
     "AutoModel": _auto,

@@ -74,6 +74,9 @@ class KeptCode(NullCache):
 class _Unfinished(JITCodeLibrary):
     """Code of a helper before machine code is generated from it: kernels take it in as it is."""
 
+    def _optimize_functions(self, ll_module):
+        ll_module.data_layout = self._codegen._data_layout  # the rest is done with the whole
+
     def _optimize_final_module(self):
         # Loops become vectors where they stand alone; what calls others waits for the kernel.
         if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
