@@ -15,8 +15,8 @@ from robustruct import AGM, CRF, SSVM, AutoModel, load
 from robustruct.datasets import make_grids
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
-from robustruct.models.choice import Choice, Tried
-from robustruct.models.selection import Trial, best_constant, unit_of_alpha, walk
+from robustruct.models.fitting.choice import Choice, Tried
+from robustruct.models.fitting.selection import Trial, best_constant, unit_of_alpha, walk
 from robustruct.objectives.build import in_memory
 from robustruct.status import Status
 
@@ -310,7 +310,7 @@ def test_time_that_is_up_ends_the_choice():
 
 def test_many_nodes_are_judged_by_one_part_held_out(monkeypatch):
     X, y = data()
-    monkeypatch.setattr("robustruct.models.selection.LARGE", 10)
+    monkeypatch.setattr("robustruct.models.fitting.selection.LARGE", 10)
     model = CRF(COST, alphas=[1.0]).fit(X, y)
     cost = 0.0
     splits = list(KFold(5, shuffle=True, random_state=0).split(X))

@@ -258,7 +258,8 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
         kept = Checkpoints(tmp_path / "a", 5, resume=True)
         assert kept.description["identity"]["random_state"] is None
         monkeypatch.setattr(
-            "robustruct.models.checkpointing._drawn_seed", lambda _: kept.description["seed"]
+            "robustruct.models.fitting.checkpointing._drawn_seed",
+            lambda _: kept.description["seed"],
         )
     whole = Model(**given, checkpoint=Checkpoint(tmp_path / "b", 5)).fit(X, y)
     assert outcome(model) == outcome(whole)
@@ -310,7 +311,7 @@ def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
     def never(*arguments):
         raise AssertionError("alpha was chosen already")
 
-    monkeypatch.setattr("robustruct.models.selection.choose", never)
+    monkeypatch.setattr("robustruct.models.fitting.selection.choose", never)
     model.set_params(checkpoint=resuming(model)).fit(X, y)
     assert model.alpha_scores_ == scores
     assert model.alpha_ == max(scores, key=scores.get)

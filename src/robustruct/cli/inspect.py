@@ -18,7 +18,7 @@ from robustruct.errors import errors_at_lines
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
-    from robustruct.models.explanation import Explanation
+    from robustruct.models.inspection import Explanation
 
 HISTORY = 12  # lines of the history that are printed
 

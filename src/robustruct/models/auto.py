@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
-from robustruct.models.choice import MEMBERS
+from robustruct.models.fitting.choice import MEMBERS
 from robustruct.models.parameters import Alphas, ClassWeight, Decision, Inference, with_choices
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint

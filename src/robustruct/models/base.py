@@ -21,9 +21,10 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
-from robustruct.models import checkpointing
-from robustruct.models.choice import Choice
-from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.fitting import checkpointing
+from robustruct.models.fitting.choice import Choice
+from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
     PARAMETERS,
@@ -36,7 +37,6 @@ from robustruct.models.parameters import (
     check_parameters,
 )
 from robustruct.models.prediction import Prediction, usual_decision
-from robustruct.models.rows import checked_rows
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
 from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
@@ -203,7 +203,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         if kept is not None:
             return kept
         assert isinstance(data, Samples)  # see `_training_data`
-        from robustruct.models.selection import choose  # takes long to load
+        from robustruct.models.fitting.selection import choose  # takes long to load
 
         return choose(self, data)
 

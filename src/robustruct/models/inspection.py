@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import Constraints, node_kinds
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace, split_weights
+from robustruct.features import Design, FeatureMatrix, FeatureSpace, split_weights
 from robustruct.losses import as_labels, encode_labels
-from robustruct.models.explanation import Explanation, explanation
+
+if TYPE_CHECKING:
+    from robustruct.models.base import StructuredModel
 
 
 class Inspection:
@@ -125,3 +129,172 @@ def _largest(weights: np.ndarray, n: int, negative: bool) -> np.ndarray:
     else:
         few = np.arange(len(signed))
     return few[np.argsort(signed[few], kind="stable")][:n]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One part of a score."""
+
+    name: str
+    amount: float
+    """What it adds to the score of the label over that of the label it is compared with."""
+    per_label: Mapping[Any, float]
+    """What it adds to the score of every label."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one node has its label, its neighbours being labelled as predicted.
+
+    The amounts of ``features`` and ``transitions`` add up to ``margin``.
+    """
+
+    node: int
+    label: Any
+    against: Any
+    """The label it is compared with; None if there is only one label."""
+    predicted: Any
+    """What the model predicts for the node."""
+    features: tuple[Contribution, ...]
+    """Active features of the node, the largest amount first."""
+    transitions: tuple[Contribution, ...]
+    """Edge features and rules between the node and its neighbours, the largest amount first."""
+    scores: Mapping[Any, float]
+    """Score of every label of the node."""
+    probabilities: Mapping[Any, float]
+    """What ``predict_proba`` says."""
+    expected_cost: Mapping[Any, float]
+    """Cost of predicting each label, expected under ``probabilities``."""
+
+    @property
+    def margin(self) -> float:
+        """Score of the label minus that of the label it is compared with."""
+        return float(sum(part.amount for part in (*self.features, *self.transitions)))
+
+    def __str__(self) -> str:
+        rival = "" if self.against is None else f" rather than {self.against!r}"
+        lines = [f"node {self.node}: {self.label!r}{rival}, margin {self.margin:+.4g}"]
+        if self.label != self.predicted:
+            lines[0] += f" (predicted: {self.predicted!r})"
+        for title, parts in (("features", self.features), ("transitions", self.transitions)):
+            if parts:
+                lines.append(f"  {title} {sum(part.amount for part in parts):+.4g}")
+                lines += [f"    {part.amount:+10.4f}  {part.name}" for part in _shortened(parts)]
+        lines.append("  label: score, probability, expected cost")
+        ranked = sorted(self.scores, key=lambda label: -self.scores[label])
+        for label in ranked[:10]:
+            lines.append(
+                f"    {label!r}: {self.scores[label]:.4g}, {self.probabilities[label]:.3f}, "
+                f"{self.expected_cost[label]:.4g}"
+            )
+        return "\n".join(lines)
+
+
+def _shortened(parts: tuple[Contribution, ...], n: int = 12) -> list[Contribution]:
+    """The parts that matter most, in their order; the others as one."""
+    if len(parts) <= n:
+        return list(parts)
+    limit = sorted((abs(part.amount) for part in parts), reverse=True)[n - 1]
+    shown = [part for part in parts if abs(part.amount) >= limit][:n]
+    rest = sum(part.amount for part in parts) - sum(part.amount for part in shown)
+    return [*shown, Contribution(f"({len(parts) - len(shown)} more)", rest, {})]
+
+
+def explanation(
+    model: StructuredModel, x: Any, node: int, label: int | None, against: int | None
+) -> Explanation:
+    """The explanation for codes ``label`` and ``against`` (None: as predicted, best other)."""
+    one_row = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype != object
+    design = model._space.encode([x[None, :] if one_row else x])
+    n_nodes = design.batch.n_nodes
+    if not 0 <= node < n_nodes:
+        raise InvalidInputError(f"node = {node}, but the sample has nodes 0..{n_nodes - 1}.")
+    position = int(np.flatnonzero(design.batch.node_of == node)[0])
+    found = model._feasible(model._scores(design))
+    codes = model._decide(found)
+    features = list(_node_parts(model, design, position))
+    transitions = list(_edge_parts(model, design, position, codes))
+    score = sum((values for _, values in features + transitions), np.zeros(len(model.classes_)))
+    if label is None:
+        label = int(codes[position])
+    if against is None and len(score) > 1:
+        against = int(np.argmax(np.where(np.arange(len(score)) == label, -np.inf, score)))
+        against = against if against != label else int(label == 0)
+    names = model.classes_.tolist()
+    p = model._probabilities(found)[position]
+
+    def by_label(values: np.ndarray) -> dict[Any, float]:
+        return dict(zip(names, values.tolist(), strict=True))
+
+    def contributions(parts: list[tuple[str, np.ndarray]]) -> tuple[Contribution, ...]:
+        made = [Contribution(n, _difference(v, label, against), by_label(v)) for n, v in parts]
+        return tuple(sorted(made, key=lambda part: -part.amount))
+
+    return Explanation(
+        node=int(node),
+        label=names[label],
+        against=None if against is None else names[against],
+        predicted=names[codes[position]],
+        features=contributions(features),
+        transitions=contributions(transitions),
+        scores=by_label(score),
+        probabilities=by_label(p),
+        expected_cost=by_label(p @ model.cost_),
+    )
+
+
+def _difference(values: np.ndarray, label: int, against: int | None) -> float:
+    if against is None:
+        return float(values[label])
+    if values[label] == values[against]:  # also where a rule forbids both
+        return 0.0
+    return float(values[label] - values[against])
+
+
+def _node_parts(
+    model: StructuredModel, design: Design, position: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, (k,) what it adds to each label) of what speaks about the node alone."""
+    names, weights = model.get_feature_names_out(), model.node_weights_
+    for column, value in _active(design.nodes, position):
+        name = str(names[column]) if value == 1.0 else f"{names[column]} = {value:.4g}"
+        yield name, value * weights[column]
+    mask = model._rules.unary_masks()[node_kinds(design)[position]]
+    if np.isinf(mask).any():
+        yield "(rules for the place and type of the node)", mask
+
+
+def _edge_parts(
+    model: StructuredModel, design: Design, position: int, codes: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The same for the edges that join the node to its neighbours, labelled ``codes``."""
+    batch, names = design.batch, model.get_edge_feature_names_out()
+    above = (batch.child == position) & (batch.parent >= 0)
+    for slot in [*np.flatnonzero(batch.parent == position), *np.flatnonzero(above)]:
+        other = int(batch.parent[slot] if above[slot] else batch.child[slot])
+        node_comes_first = above[slot] != batch.flipped[slot]
+        neighbour = model.classes_[codes[other] : codes[other] + 1].tolist()[0]
+        where = f"{'to' if node_comes_first else 'from'} node {batch.node_of[other]} {neighbour!r}"
+
+        def towards(
+            table: np.ndarray, first: bool = bool(node_comes_first), b: int = int(codes[other])
+        ) -> np.ndarray:
+            return table[:, b] if first else table[b]
+
+        row = int(design.table_row[design.table_of[slot]])
+        for column, value in _active(design.edges, row):
+            yield f"{names[column]} {where}", value * towards(model.edge_weights_[column])
+        mask = towards(model._rules.pairs)
+        if np.isinf(mask).any():
+            yield f"(rules) {where}", mask
+
+
+def _active(matrix: FeatureMatrix, row: int) -> Iterator[tuple[int, float]]:
+    """(column, value) of the features that are not zero."""
+    if isinstance(matrix, np.ndarray):
+        columns = np.flatnonzero(matrix[row])
+        values = matrix[row, columns]
+    else:
+        span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        columns, values = matrix.indices[span], matrix.data[span]
+    yield from zip(columns.tolist(), values.tolist(), strict=True)

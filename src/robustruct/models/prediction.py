@@ -23,7 +23,7 @@ from robustruct.losses import (
     sorted_labels,
     symmetric_costs,
 )
-from robustruct.models.rows import checked_rows
+from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
 from robustruct.validation import (

@@ -35,8 +35,8 @@ from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_l
 from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
-from robustruct.models.choice import MEMBERS, Tried
 from robustruct.models.crf import CRF
+from robustruct.models.fitting.choice import MEMBERS, Tried
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import Record

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.formats.container import checksum
-from robustruct.models.choice import Choice, Tried
-from robustruct.models.early_stopping import EarlyStopping
+from robustruct.models.fitting.choice import Choice, Tried
+from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
 from robustruct.optimizers.optimizer import Optimizer, Progress, Shards

@@ -24,7 +24,7 @@ from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
-from robustruct.models.choice import Choice, Setting, Tried
+from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, relaxes
