@@ -320,7 +320,9 @@ def reliability(models: Mapping[str, Any], X: Any, y: Any, n_bins: int = 10) -> 
     """How often models are right against how sure they say they are."""
     truth = np.concatenate([np.asarray(labels).ravel() for labels in y])
     if not 1 <= n_bins <= len(truth):
-        raise InvalidInputError(f"n_bins={n_bins}; expected 1 to {len(truth)}, the nodes there are.")
+        raise InvalidInputError(
+            f"n_bins={n_bins}; expected 1 to {len(truth)}, the nodes there are."
+        )
     lines = [Line("as sure as right", [0.0, 1.0], [0.0, 1.0], ["", ""])]
     for name, model in models.items():
         p = np.concatenate([np.atleast_2d(of_sample) for of_sample in model.predict_proba(X)])
