@@ -205,6 +205,18 @@ class InteriorState(NamedTuple):
     """(n, 18, k)."""
     mat: np.ndarray
     """(n + 1, 10, k, k) the last row for scratch."""
+    loss: np.ndarray
+    """(k, k) the costs, scaled to lie between 0 and 1."""
+    spread: float
+    """What they were divided by."""
+    best: np.ndarray
+    """(N, k) scratch, as are the others."""
+    augmented: np.ndarray
+    """(N, k)."""
+    factor: np.ndarray
+    """(n, k)."""
+    star: np.ndarray
+    """(N,) a labelling."""
 
 
 class ProxPoint(NamedTuple):
