@@ -170,3 +170,16 @@ with progress.notes(True): work()
         "compiled\nrobustruct: compiled code could not be kept ([Errno 28] No space left on "
         "device); this process goes on with it.\n"
     )
+
+
+def test_code_of_another_version_is_compiled_anew(tmp_path):
+    """Its index names types that are gone, which numba reads before it looks at the version."""
+    code = COMPILE + "\nwork()"
+    stderr_of(code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert "compiled" not in stderr_of(code, NUMBA_CACHE_DIR=str(tmp_path))
+    (index,) = tmp_path.rglob("*normalise_predictors*.nbi")
+    version, _, _ = index.read_bytes().partition(b"\x80")
+    gone = b"\x80\x04crobustruct.kernels.gone\nStruct\n."
+    index.write_bytes(version + gone)
+    assert "compiled" in stderr_of(code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert "compiled" not in stderr_of(code, NUMBA_CACHE_DIR=str(tmp_path))

@@ -48,13 +48,17 @@ class KeptCode(NullCache):
 
     def load_overload(self, sig, target_context):
         """The code for some types of arguments, or None."""
-        found = self._writable.load_overload(sig, target_context)
+        found = None
+        try:
+            found = self._writable.load_overload(sig, target_context)
+        except Exception:  # of another version, whose types are gone: numba reads before it checks
+            self.flush()
         for elsewhere in _ELSEWHERE:
             if found is not None:
                 break
             try:
                 found = elsewhere(self._function).load_overload(sig, target_context)
-            except (OSError, RuntimeError):  # not readable, or no such folder
+            except Exception:  # not readable, no such folder, or of another version
                 continue
         return found
 
