@@ -5,8 +5,9 @@ Run: python benchmarks/start_up.py [--only "first fit of AGM"] [--json]
 Every figure is about a process of its own. A cold start compiles into an empty cache and runs once;
 a warm one reads that cache and is the best of --repeat. Python may keep its bytecode, as it does
 where a package is installed. CPU time stands beside wall time, as it
-depends less on what else the machine does. Bars for the first fit of an AGM on sentences: 25 s
-cold, 1.5 s warm.
+depends less on what else the machine does. Bars are CPU seconds where they are about cold starts
+(but for ``compare``, which may use two cores) and wall seconds where about warm ones. Memory is
+the most that a warm process held.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import time
 
 from timing import Seconds, machine, rounded, show
 
-BARS = {"cold": 25.0, "warm": 1.5}
+# (cold, warm), in seconds; None: there is none.
+GAME_BARS, FIT_BARS = (12.0, None), (12.0, 2.5)
 SCORES = """
 import numpy as np
 from robustruct.graphs import Batch
@@ -45,13 +47,27 @@ y = [draw.choices(tags, k=12) for _ in range(20)]
 X = [chunking_attributes([(f"{tag}{draw.randrange(9)}", tag[-2:]) for tag in s]) for s in y]
 """
 ON_SENTENCES = "first fit of AGM on sentences"
+PREPARE = (
+    SENTENCES
+    + """
+AGM(tol=0.2, alpha=0.01, random_state=0).fit(X, y).save("small.model")
+lines = ("\\n".join(f"{tag}{draw.randrange(9)} {tag}" for tag in s) for s in y)
+open("small.conll", "w").write("\\n\\n".join(lines) + "\\n")
+from robustruct.cli.train import train
+train("small.conll", "files.model", model="crf")
+"""
+)
+LOADED = """
+import robustruct
+model = robustruct.load("small.model")
+X = [[["w=a", "bias"], ["w=b", "bias"], ["bias"]]]
+"""
+COMMAND = "import sys; sys.argv[1:] = {!r}; from robustruct.cli.app import main; main()"
 QUICK = {
     "python alone": "pass",
     "import robustruct": "import robustruct",
-    "robustruct --version": "import sys; sys.argv[1:] = ['--version']; "
-    "from robustruct.cli.app import main; main()",
-    "robustruct --help": "import sys; sys.argv[1:] = ['--help']; "
-    "from robustruct.cli.app import main; main()",
+    "robustruct --version": COMMAND.format(["--version"]),
+    "robustruct --help": COMMAND.format(["--help"]),
 }
 COMPILED = {
     "first best labelling": SCORES + "best_labelling(scores)",
@@ -64,12 +80,27 @@ COMPILED = {
     "first fit of SSVM": FIT + "SSVM('absolute', alpha=1.0).fit(data.X, data.y)",
     "first fit of AGM": FIT + "AGM('absolute', alpha=1.0).fit(data.X, data.y)",
     ON_SENTENCES: SENTENCES + "AGM(tol=0.2, alpha=0.01).fit(X, y)",
+    "a model file's first predict": LOADED + "model.set_params(decision='map').predict(X)",
+    "a model file's first predict_proba": LOADED + "model.predict_proba(X)",
+    "robustruct predict": COMMAND.format(["predict", "files.model", "small.conll"]),
+    "robustruct compare": COMMAND.format(["compare", "--quiet", "--no-report"]),
+}
+BARS = {
+    "first best labelling": (4.0, None),
+    "first small game": GAME_BARS,
+    "a model file's first predict_proba": GAME_BARS,
+    "first fit of CRF": FIT_BARS,
+    "first fit of SSVM": FIT_BARS,
+    "first fit of AGM": FIT_BARS,
+    ON_SENTENCES: FIT_BARS,
+    "robustruct predict": (None, 1.5),
+    "robustruct compare": (25.0, None),
 }
 
 
-def seconds(code: str, cache: str) -> Seconds:
-    """Of a process that runs ``code``."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+def seconds(code: str, folder: str, cache: str | None) -> Seconds:
+    """Of a process that runs ``code`` in a folder."""
+    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started, before = time.perf_counter(), os.times()
     subprocess.run(
@@ -77,6 +108,7 @@ def seconds(code: str, cache: str) -> Seconds:
         check=True,
         stdout=subprocess.DEVNULL,
         env=environment,
+        cwd=folder,
     )
     after = os.times()
     cpu = after.children_user + after.children_system
@@ -86,6 +118,38 @@ def seconds(code: str, cache: str) -> Seconds:
 
 def columns(kind: str, times: Seconds) -> dict[str, float]:
     return {f"{kind}, s": rounded(times.wall, 3), f"{kind}, CPU s": rounded(times.cpu, 3)}
+
+
+def measured(name: str, code: str, folder: str, repeat: int) -> dict[str, object]:
+    """A line of the table."""
+    row: dict[str, object] = {"what": name}
+    with tempfile.TemporaryDirectory() as cache:
+        if name in COMPILED:
+            row |= columns("cold", seconds(code, folder, cache))
+        row |= columns("warm", min(seconds(code, folder, cache) for _ in range(repeat)))
+        row["MiB"] = memory(code, folder, cache)
+    for kind, bar in zip(("cold", "warm"), BARS.get(name, ()), strict=False):
+        if bar is not None:
+            row[f"{kind} bar"] = bar
+    return row
+
+
+def memory(code: str, folder: str, cache: str) -> int:
+    """The most that a process held at once, in MiB; asked in one that has no other children."""
+    asking = (
+        "import resource, subprocess, sys; "
+        "subprocess.run([sys.executable, '-c', sys.argv[1]], stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", asking, code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        cwd=folder,
+    )
+    return int(done.stdout)
 
 
 def main() -> None:
@@ -99,16 +163,12 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"no line {unknown[0]!r}; there are: {', '.join(all_code)}")
     about, rows = machine(), []
-    for name in options.only or all_code:
-        row: dict[str, object] = {"what": name}
-        with tempfile.TemporaryDirectory() as cache:
-            if name in COMPILED:
-                row |= columns("cold", seconds(all_code[name], cache))
-            warm = [seconds(all_code[name], cache) for _ in range(options.repeat)]
-            row |= columns("warm", min(warm))
-        if name == ON_SENTENCES:
-            row |= {f"{kind} bar": bar for kind, bar in BARS.items()}
-        rows.append(row)
+    names = options.only or list(all_code)
+    with tempfile.TemporaryDirectory() as folder:
+        if any(".model" in all_code[name] for name in names):
+            seconds(PREPARE, folder, None)
+        for name in names:
+            rows.append(measured(name, all_code[name], folder, options.repeat))
     show(rows, about, options.json)
 
 

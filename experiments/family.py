@@ -140,8 +140,9 @@ CELLS: dict[str, tuple[Callable[[str, int], Cell], Sequence[str], Sequence[int]]
     "digits": (digits, ("absolute", "squared", "asymmetric"), (100,)),
     "OCR": (ocr, ("hamming", "look-alike"), (100, 400)),
     "names": (names, tuple(map(str, MISSED)), (300, 3394)),
-    "scene": (scene, ("1", "5"), (1211,)),
+    "roles": (roles, ("1", "5"), (400,)),
     "sentiment": (sentiment, ("absolute", "squared"), (300,)),
+    "scene": (scene, ("1", "5"), (400,)),
 }
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.calibration import calibration_curve
 
 from robustruct import AGM, CRF, SSVM, solve_game
 from robustruct.comparison import Samples, compare
@@ -201,9 +202,23 @@ def test_risk_by_sample_size():
     assert band[:, 1].max() == pytest.approx(0.65)
 
 
+def test_reliability_is_that_of_scikit_learn(models):
+    data = make_chains(n_samples=40, seed=1)
+    n_nodes = np.cumsum([len(labels) for labels in data.y])
+    even = 1 + np.flatnonzero(n_nodes % 5 == 0)[-1]  # groups of one size, as its quantiles are
+    X, y, crf = data.X[:even], data.y[:even], models[1]
+    p = np.concatenate(crf.predict_proba(X))
+    right = crf.classes_[p.argmax(axis=1)] == np.concatenate(y)
+    share, said = calibration_curve(right, p.max(axis=1), n_bins=5, strategy="quantile")
+    drawn = lines(plots.reliability(crf, X, y, n_bins=5))
+    np.testing.assert_allclose(drawn["CRF"], np.column_stack([said, share]), atol=1e-12)
+    np.testing.assert_array_equal(drawn["as sure as right"], [[0, 0], [1, 1]])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: plots.reliability([], [[0]], [[0]], n_bins=2), "n_bins=2; expected 1 to 1"),
         (lambda: plots.convergence(AGM()), "has no history_; fit it first"),
         (lambda: plots.convergence([], against="moon"), "use 'time' or 'pass'"),
         (lambda: plots.cost_matrix(np.eye(2), ["a"]), "there are 1 labels"),

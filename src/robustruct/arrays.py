@@ -35,6 +35,8 @@ def as_floats(values: Any, field: str) -> np.ndarray:
         array = np.asarray(values)
         if array.size and array.dtype.kind not in "fiubO":
             raise TypeError(f"its values are of type {array.dtype}")
+        if array.dtype == np.float64:
+            return array.astype(np.float64)  # a copy, and never of a subclass
         with np.errstate(over="ignore"):  # what a long double holds may be inf here
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -316,6 +316,33 @@ def risk_by_sample_size(
     )
 
 
+def reliability(models: Mapping[str, Any], X: Any, y: Any, n_bins: int = 10) -> LineChart:
+    """How often models are right against how sure they say they are."""
+    truth = np.concatenate([np.asarray(labels).ravel() for labels in y])
+    if not 1 <= n_bins <= len(truth):
+        raise InvalidInputError(
+            f"n_bins={n_bins}; expected 1 to {len(truth)}, the nodes there are."
+        )
+    lines = [Line("as sure as right", [0.0, 1.0], [0.0, 1.0], ["", ""])]
+    for name, model in models.items():
+        p = np.concatenate([np.atleast_2d(of_sample) for of_sample in model.predict_proba(X)])
+        sure, right = p.max(axis=1), np.asarray(model.classes_)[p.argmax(axis=1)] == truth
+        bins = np.array_split(np.argsort(sure, kind="stable"), n_bins)
+        said = [float(sure[nodes].mean()) for nodes in bins]
+        found = [float(right[nodes].mean()) for nodes in bins]
+        tips = [
+            f"{name}, {len(nodes)} nodes: {percent(a)} sure, {percent(b)} right"
+            for nodes, a, b in zip(bins, said, found, strict=True)
+        ]
+        lines.append(Line(name, said, found, tips))
+    return LineChart(
+        "share of right labels against their probability",
+        lines,
+        Axis("probability of the most probable label", written=percent),
+        Axis("share that is right", written=percent),
+    )
+
+
 def cost_matrix(cost: Any, classes: Any = None) -> Matrix:
     """Costs [true, predicted], or those of a fitted model."""
     if hasattr(cost, "cost_"):

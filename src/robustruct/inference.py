@@ -32,8 +32,10 @@ def junction_trees(scores: Scores, copies: int = 1) -> JunctionTrees:
 
 def over_kinds(
     batch: Batch, forests: Callable[[int, int], object], cliques: Callable[[int, int], object]
-) -> Callable[[int, int], None]:
+) -> Callable[[int, int], object]:
     """Work on a range of samples that hands runs of forests and runs of cyclic samples on."""
+    if batch.n_chords == 0:
+        return forests
     cyclic = np.diff(batch.chord_offsets) > 0
     cuts = np.flatnonzero(cyclic[1:] != cyclic[:-1]) + 1
 

@@ -46,7 +46,8 @@ def over_samples(
     """
     n_samples = len(node_offsets) - 1
     # A thread pays off from a few thousand nodes; below that, starting it costs more.
-    wanted = min(n_threads(n_jobs), n_samples, 1 + int(node_offsets[-1]) // 2000)
+    most = min(n_samples, 1 + int(node_offsets[-1]) // 2000)
+    wanted = 1 if most == 1 and n_jobs != 0 else min(n_threads(n_jobs), most)
     if wanted == 1:
         return [work(0, n_samples)]
     goals = np.linspace(0, node_offsets[-1], wanted + 1)[1:-1]

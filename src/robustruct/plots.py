@@ -167,6 +167,31 @@ def risk_by_sample_size(
     return _lines(charts.risk_by_sample_size(n_samples, risks, bayes_risk), ax)
 
 
+def reliability(
+    models: Models, X: Any, y: Any, *, n_bins: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Are probabilities of 0.8 right eight times in ten? On the diagonal they are.
+
+    Parameters
+    ----------
+    models : model, list of models, or dict from name to model
+        Fitted. Probabilities are estimates for the CRF and for temperatures above 0; those of a
+        model at temperature 0 say how it mixes its answers.
+    X : list of samples
+        Which no model has been trained on.
+    y : list of arrays of labels
+    n_bins : int, default 10
+        Points of a line: nodes are sorted by the probability of their most probable label and
+        divided into so many groups of the same size.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return _lines(charts.reliability(_named(models), X, y, n_bins), ax)
+
+
 def costs(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Mean cost of each method of a comparison, with 95 % intervals.
 

@@ -5,6 +5,7 @@ Nothing is ever written to stdout, which may be piped into another program.
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -16,6 +17,31 @@ Show = Callable[[str, float | None], None]
 
 EVERY = 5.0  # seconds between plain lines
 
+LOG = logging.getLogger("robustruct")
+
+_asked: list[bool] = []  # whether those who are within `notes` want to see them
+
+
+@contextmanager
+def notes(wanted: bool) -> Iterator[None]:
+    """Within it somebody has said whether to show notes."""
+    _asked.append(wanted)
+    try:
+        yield
+    finally:
+        _asked.remove(wanted)
+
+
+def note(text: str) -> None:
+    """A line on stderr if somebody asked for it, or did not say and is at a terminal.
+
+    Elsewhere it is information in the log, which Python shows to nobody by itself.
+    """
+    if sys.stderr is not None and (any(_asked) if _asked else sys.stderr.isatty()):
+        print(f"robustruct: {text}", file=sys.stderr, flush=True)
+    else:
+        LOG.info("%s", text)
+
 
 @contextmanager
 def progress(title: str, wanted: bool = True) -> Iterator[Show]:
@@ -23,6 +49,12 @@ def progress(title: str, wanted: bool = True) -> Iterator[Show]:
     if not wanted:
         yield lambda state, left: None
         return
+    with notes(True), _shown(title) as show:
+        yield show
+
+
+@contextmanager
+def _shown(title: str) -> Iterator[Show]:
     if not sys.stderr.isatty():
         yield _lines(title)
         return

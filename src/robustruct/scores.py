@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Scores:
     def n_labels(self) -> int:
         return self.unary.shape[1]
 
-    @property
+    @cached_property
     def arrays(self) -> ScoreArrays:
         """What the kernels take."""
         return ScoreArrays(self.unary, self.tables, self.table_of)
@@ -67,14 +68,21 @@ class Scores:
                 raise InvalidInputError(
                     f"{field} holds NaN or +inf; scores are finite, or -inf to forbid."
                 )
-        tables = np.zeros((max(batch.n_edges, 1), k, k))
-        tables[: batch.n_edges] = pairwise
-        transposed = np.zeros(len(tables), bool)
-        transposed[: batch.n_edges] = batch.flipped[batch.slot_of_edge]
-        tables[transposed] = tables[transposed].transpose(0, 2, 1)
+        return cls.arranged(batch, unary, pairwise)
+
+    @classmethod
+    def arranged(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
+        """`from_user` for arrays of float64 that are known to fit, and may be kept."""
+        if batch.n_edges:
+            transposed = batch.flipped[batch.slot_of_edge]
+            if transposed.any():
+                swapped = pairwise.transpose(0, 2, 1)
+                pairwise = np.where(transposed[:, None, None], swapped, pairwise)
+        else:
+            pairwise = np.zeros((1, *pairwise.shape[1:]))
         return cls(
             batch,
-            np.ascontiguousarray(batch.from_user(unary), dtype=float),
-            tables,
+            np.ascontiguousarray(batch.from_user(unary)),
+            np.ascontiguousarray(pairwise),
             np.maximum(batch.edge_of, 0),
         )

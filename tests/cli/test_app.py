@@ -19,11 +19,13 @@ def test_version() -> None:
 def test_help_lists_the_subcommands() -> None:
     result = runner.invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    for name in ("train", "predict", "evaluate", "inspect", "compare"):
+    for name in ("train", "predict", "evaluate", "inspect", "compare", "warm-up"):
         assert f"\n  {name} " in result.output
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["predict"], ["evaluate"], ["inspect"]])
+@pytest.mark.parametrize(
+    "command", [[], ["train"], ["predict"], ["evaluate"], ["inspect"], ["warm-up"]]
+)
 def test_help_explains_exit_codes(command: list[str]) -> None:
     result = runner.invoke(cli.app, [*command, "--help"])
     assert result.exit_code == 0

@@ -156,7 +156,7 @@ def test_a_closed_pipe_is_no_drama(folder) -> None:
     long = folder / "long.conll"
     long.write_text((TEST.read_text() + "\n") * 1200)
     with subprocess.Popen(
-        [*COMMAND, "predict", "ner.model", "long.conll"],
+        [*COMMAND, "predict", "ner.model", "long.conll", "-q"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

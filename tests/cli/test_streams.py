@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import COMMAND, TEST, TRAIN
+from commands import COMMAND, TEST, TRAIN, without_notice
 
 import robustruct
 
@@ -42,6 +42,7 @@ def shell(redirection: str, *arguments: object) -> subprocess.CompletedProcess:
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
+    done.stderr = without_notice(done.stderr)
     return done
 
 

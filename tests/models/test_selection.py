@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, RepeatedKFold
 
 from robustruct import AGM, CRF, SSVM, AutoModel, load
 from robustruct.datasets import make_grids
@@ -67,8 +67,46 @@ def test_penalties_too_strong_to_learn_anything_are_passed():
     assert max(walked(found, baseline=6.0)) == 3
 
 
-def tried(alpha, score, trusted=True, decision="map", temperature=0.0):
-    return Tried("game", temperature, alpha, decision, score, trusted)
+def tried(alpha, score, trusted=True, decision="map", temperature=0.0, n_folds=5):
+    return Tried("game", temperature, alpha, decision, score, trusted, n_folds)
+
+
+def test_what_was_compared_in_more_folds_is_preferred():
+    few, more = tried(1.0, 0.9), tried(0.1, 0.2, n_folds=15)
+    assert Choice.of([few, more]).best == more
+    assert Choice.of([few, more._replace(trusted=False)]).best == few
+
+
+def few_samples(n_nodes):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(n_nodes, 2)) for _ in range(20)]
+    return X, [(x[:, 0] + rng.normal(size=n_nodes) > 0).astype(int) for x in X]
+
+
+def test_where_samples_are_few_the_best_settings_are_compared_once_more():
+    X, y = few_samples(5)
+    alphas = [100.0, 1.0, 0.5, 0.25, 0.1, 0.05]
+    model = CRF(alphas=alphas, decision="map", random_state=0).fit(X, y)
+    folds = {one.alpha: one.n_folds for one in model.trials_}
+    assert sorted(folds.values(), reverse=True)[:2] == [15, 15]
+    assert sum(n == 15 for n in folds.values()) <= 4
+    assert set(folds.values()) == {5, 15}
+    assert folds[model.alpha_] == 15
+    repeated = RepeatedKFold(n_splits=5, n_repeats=3, random_state=0)
+    whole = CRF(alphas=alphas, decision="map", random_state=0, cv=repeated).fit(X, y)
+    wanted = {one.alpha: one.score for one in whole.trials_}
+    for one in model.trials_:
+        if one.n_folds == 15:  # trained to 3 % from other starts: a few of 300 labels may differ
+            assert one.score == pytest.approx(wanted[one.alpha], abs=3 / 300)
+
+
+def test_where_samples_are_many_or_folds_were_asked_for_they_are_not():
+    X, y = few_samples(300)
+    model = CRF(alphas=[1.0, 0.5], decision="map", random_state=0).fit(X, y)
+    assert {one.n_folds for one in model.trials_} == {5}
+    X, y = few_samples(5)
+    model = CRF(alphas=[1.0, 0.5], decision="map", random_state=0, cv=5).fit(X, y)
+    assert {one.n_folds for one in model.trials_} == {5}
 
 
 def test_among_equals_the_strongest_penalty():

@@ -14,6 +14,7 @@ from robustruct.cli.evaluate import evaluate_cli
 from robustruct.cli.inspect import inspect_cli
 from robustruct.cli.predict import predict_cli
 from robustruct.cli.train import train_cli
+from robustruct.cli.warm_up import warm_up_cli
 from robustruct.errors import RobustructError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ for command, name in (
     (evaluate_cli, "evaluate"),
     (inspect_cli, "inspect"),
     (compare_cli, "compare"),
+    (warm_up_cli, "warm-up"),
 ):
     app.command(name, epilog=errors.HELP)(command)
 

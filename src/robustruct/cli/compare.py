@@ -118,35 +118,35 @@ def compare_cli(
     Example: robustruct compare train.conll --test test.conll --cost "B-NP>O=5"
     """
     try:
-        errors.ready()
-        result = compare(
-            data,
-            test=test,
-            loss=loss,
-            costs=cost or (),
-            order=listed(order),
-            by_position=weights == POSITION,
-            folds=cv,
-            alphas=alphas_of(alpha or ()) or "auto",
-            decision=decision.value if decision else "auto",
-            constraints=constraints.value if constraints else None,
-            bad_labels=bad_labels.value,
-            max_iter=max_iter,
-            time_limit=time_limit or None,
-            report=None if no_report else str(report),
-            layout=Layout(
-                form=form.value if form else None,
-                template=None if template is None else str(template),
-                label_column=label_column,
-                columns=listed_numbers(columns, "--columns"),
-                weight_column=_weight_column(weights),
-                separator=separator.value if separator else None,
-                encoding=encoding,
-            ),
-            jobs=jobs,
-            seed=seed,
-            progress_wanted=not quiet,
-        )
+        with errors.ready(quiet):
+            result = compare(
+                data,
+                test=test,
+                loss=loss,
+                costs=cost or (),
+                order=listed(order),
+                by_position=weights == POSITION,
+                folds=cv,
+                alphas=alphas_of(alpha or ()) or "auto",
+                decision=decision.value if decision else "auto",
+                constraints=constraints.value if constraints else None,
+                bad_labels=bad_labels.value,
+                max_iter=max_iter,
+                time_limit=time_limit or None,
+                report=None if no_report else str(report),
+                layout=Layout(
+                    form=form.value if form else None,
+                    template=None if template is None else str(template),
+                    label_column=label_column,
+                    columns=listed_numbers(columns, "--columns"),
+                    weight_column=_weight_column(weights),
+                    separator=separator.value if separator else None,
+                    encoding=encoding,
+                ),
+                jobs=jobs,
+                seed=seed,
+                progress_wanted=not quiet,
+            )
     except KeyboardInterrupt:
         print("robustruct: interrupted; nothing was compared.", file=sys.stderr)
         raise typer.Exit(errors.INTERRUPTED) from None

@@ -14,6 +14,7 @@ from robustruct.errors import (
     MissingDataError,
     RobustructError,
 )
+from robustruct.progress import notes
 
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 
@@ -35,13 +36,19 @@ def exit_code(error: RobustructError) -> int:
     return BAD_INPUT if bad_input else USAGE
 
 
-def ready() -> None:
-    """Load what takes long; from then on an interrupt is an exception that can be answered."""
+@contextmanager
+def ready(quiet: bool = False) -> Iterator[None]:
+    """Load what takes long; from then on an interrupt is an exception that can be answered.
+
+    Within, what the library has to note is shown unless ``quiet``.
+    """
     import robustruct.models  # noqa: F401 (brings the compiler with it)
 
     ours = threading.current_thread() is threading.main_thread()
     if ours and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    with notes(not quiet):
+        yield
 
 
 @contextmanager

@@ -51,18 +51,18 @@ def evaluate_cli(
     BIOES, and the matrices of confusion and costs, whose rows are true and columns predicted
     labels.
     """
-    errors.ready()
-    result = evaluate(
-        str(model),
-        data,
-        loss=loss,
-        costs=cost or (),
-        order=None if order is None else [label.strip() for label in order.split(",")],
-        decision=decision.value if decision else None,
-        encoding=encoding,
-        jobs=jobs,
-        progress_wanted=not quiet,
-    )
+    with errors.ready(quiet):
+        result = evaluate(
+            str(model),
+            data,
+            loss=loss,
+            costs=cost or (),
+            order=None if order is None else [label.strip() for label in order.split(",")],
+            decision=decision.value if decision else None,
+            encoding=encoding,
+            jobs=jobs,
+            progress_wanted=not quiet,
+        )
     for note in result["notes"]:
         print(f"robustruct: note: {note}", file=sys.stderr)
     print(json.dumps(result, indent=2) if as_json else _report(result))

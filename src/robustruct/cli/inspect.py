@@ -48,18 +48,18 @@ def inspect_cli(
 
     Example: robustruct inspect chunks.model --why test.conll --sample 3 --token 7
     """
-    errors.ready()
-    estimator = load_model(str(model))
-    if why is not None:
-        text, explanation = explain(estimator, why, sample, node, against, encoding)
-        if as_json:
-            print(json.dumps({"text": text, **_as_dict(explanation)}, indent=2))
-        else:
-            print(f"{why}, sample {sample}, node {node}: {text}".rstrip(": "))
-            print(explanation)
-        return
-    result = inspect(estimator, top, label)
-    print(json.dumps(result, indent=2) if as_json else _report(result))
+    with errors.ready():
+        estimator = load_model(str(model))
+        if why is not None:
+            text, explanation = explain(estimator, why, sample, node, against, encoding)
+            if as_json:
+                print(json.dumps({"text": text, **_as_dict(explanation)}, indent=2))
+            else:
+                print(f"{why}, sample {sample}, node {node}: {text}".rstrip(": "))
+                print(explanation)
+            return
+        result = inspect(estimator, top, label)
+        print(json.dumps(result, indent=2) if as_json else _report(result))
 
 
 def inspect(

@@ -49,19 +49,19 @@ def predict_cli(
 
     Large files are no problem: a few hundred samples are in memory at once.
     """
-    errors.ready()
-    predict(
-        str(model),
-        data,
-        output,
-        proba=proba,
-        k_best=k_best,
-        decision=decision.value if decision else None,
-        encoding=encoding,
-        jobs=jobs,
-        progress_wanted=not quiet and _room_for_progress(output),
-        as_json=as_json,
-    )
+    with errors.ready(quiet):
+        predict(
+            str(model),
+            data,
+            output,
+            proba=proba,
+            k_best=k_best,
+            decision=decision.value if decision else None,
+            encoding=encoding,
+            jobs=jobs,
+            progress_wanted=not quiet and _room_for_progress(output),
+            as_json=as_json,
+        )
 
 
 def _room_for_progress(output: str | None) -> bool:

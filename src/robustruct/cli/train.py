@@ -171,38 +171,38 @@ def train_cli(
     )
     alphas = alphas_of(alpha or ())
     scale.check(data or (), alphas)
-    errors.ready()
-    result = train(
-        data[0] if data else None,
-        str(output),
-        model=model.value if model else None,
-        loss=loss or "hamming",
-        costs=cost or (),
-        order=listed(order),
-        alphas=alphas,
-        temperature=_temperature(temperature),
-        folds=folds,
-        time_limit=time_limit,
-        tol=tol,
-        max_iter=max_iter,
-        dev=dev,
-        decision=decision.value if decision else None,
-        constraints=constraints.value if constraints else None,
-        bad_labels=bad_labels.value,
-        layout=Layout(
-            form=form.value if form else None,
-            template=None if template is None else str(template),
-            label_column=label_column,
-            columns=listed_numbers(columns, "--columns"),
-            weight_column=weights,
-            separator=separator.value if separator else None,
-            encoding=encoding,
-        ),
-        scale=scale,
-        jobs=jobs,
-        seed=seed,
-        progress_wanted=not quiet,
-    )
+    with errors.ready(quiet):
+        result = train(
+            data[0] if data else None,
+            str(output),
+            model=model.value if model else None,
+            loss=loss or "hamming",
+            costs=cost or (),
+            order=listed(order),
+            alphas=alphas,
+            temperature=_temperature(temperature),
+            folds=folds,
+            time_limit=time_limit,
+            tol=tol,
+            max_iter=max_iter,
+            dev=dev,
+            decision=decision.value if decision else None,
+            constraints=constraints.value if constraints else None,
+            bad_labels=bad_labels.value,
+            layout=Layout(
+                form=form.value if form else None,
+                template=None if template is None else str(template),
+                label_column=label_column,
+                columns=listed_numbers(columns, "--columns"),
+                weight_column=weights,
+                separator=separator.value if separator else None,
+                encoding=encoding,
+            ),
+            scale=scale,
+            jobs=jobs,
+            seed=seed,
+            progress_wanted=not quiet,
+        )
     for note in result["notes"]:
         print(f"robustruct: note: {note}", file=sys.stderr)
     print(json.dumps(result, indent=2) if as_json else _summary(result))

@@ -75,3 +75,4 @@ def _finish(game: Game, tol: float, play: Play, n_jobs: int | None) -> None:
             play.p[nodes] = again.p[nodes]
         if new_lower[s] > lower[s]:
             play.r[nodes], play.q[nodes] = again.r[nodes], again.q[nodes]
+    play.certificate = None

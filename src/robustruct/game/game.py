@@ -12,6 +12,7 @@ Whatever a solver did inside, what is reported are these bounds, recomputed from
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,15 +45,14 @@ class Game:
     weight: np.ndarray
     """(N,) non-negative node weights, in the order of the batch."""
 
-    @property
+    @cached_property
     def arrays(self) -> GameArrays:
         """What the kernels take."""
         return GameArrays(self.scores.batch.structure, self.scores.arrays, self.cost, self.weight)
 
     def scale(self) -> np.ndarray:
         """(S,) the range of the expected cost: what a gap is measured against."""
-        starts = self.scores.batch.node_offsets[:-1]
-        return np.add.reduceat(self.weight, starts) * np.ptp(self.cost)
+        return self._measures[1]
 
     def rounding(self) -> np.ndarray:
         """(S,) how far the bounds are off through rounding alone, as a rule."""
@@ -61,14 +61,19 @@ class Game:
     def most_rounding(self) -> np.ndarray:
         """(S,) how far the bounds can be off through rounding alone, were it always one way."""
         b, k = self.scores.batch, self.scores.n_labels
-        n_edges = np.diff(b.edge_offsets)
-        return rounding_of(np.diff(b.node_offsets) * 2 * k + n_edges * k * k, self.sizes())
+        terms = 2 * k * b.node_offsets + k * k * b.edge_offsets
+        return rounding_of(terms[1:] - terms[:-1], self.sizes())
 
     def sizes(self) -> np.ndarray:
         """(S,) the largest score and cost of every node and edge, added up."""
-        largest = np.empty(self.scores.batch.n_samples)
-        sum_largest(self.arrays, largest)
-        return largest
+        return self._measures[0]
+
+    @cached_property
+    def _measures(self) -> tuple[np.ndarray, np.ndarray]:
+        sizes, starts = np.empty(self.scores.batch.n_samples), self.scores.batch.node_offsets[:-1]
+        sum_largest(self.arrays, sizes)
+        spread = self.cost.max() - self.cost.min()
+        return sizes, np.add.reduceat(self.weight, starts) * spread
 
     def allowed_gap(self, tol: float) -> np.ndarray:
         """(S,) the gap at which a game counts as solved: tol relative to the scale of the cost."""
@@ -92,6 +97,10 @@ class Play:
     solver: str
     relaxed_bounds: tuple[np.ndarray, np.ndarray] | None = None
     """(S,) lower and upper bounds if q belongs to the relaxed game: they hold for that game."""
+    feasible: bool = False
+    """Whether ``repair`` has seen the strategies as they are."""
+    certificate: tuple[np.ndarray, np.ndarray] | None = None
+    """The bounds of the strategies as they are, once asked for; whoever changes these resets it."""
 
     @classmethod
     def empty(cls, game: Game, solver: str) -> Play:
@@ -112,7 +121,7 @@ class Play:
         With cycles, only p: which edge marginals are feasible is not known from edges alone, so a
         solver must return r and q of a distribution over labellings.
         """
-        if self.relaxed_bounds is not None:
+        if self.feasible or self.relaxed_bounds is not None:
             return
         s, b = game.scores, game.scores.batch
 
@@ -123,13 +132,17 @@ class Play:
             normalise_predictors(b.node_offsets[first], b.node_offsets[last], s.unary, self.p)
 
         over_samples(over_kinds(b, forests, cliques), b.node_offsets, n_jobs)
+        self.feasible = True
 
     def bounds(self, game: Game, n_jobs: int | None = -1) -> tuple[np.ndarray, np.ndarray]:
         """(S,) lower and (S,) upper bound on the value, valid because p and q are feasible."""
         if self.relaxed_bounds is not None:
             return self.relaxed_bounds
-        lower = lower_bounds(game, self.r, self.q, n_jobs)
-        return certified(lower, upper_bounds(game, self.p, n_jobs), game.most_rounding(), "game")
+        if self.certificate is None:
+            lower = lower_bounds(game, self.r, self.q, n_jobs)
+            upper = upper_bounds(game, self.p, n_jobs)
+            self.certificate = certified(lower, upper, game.most_rounding(), "game")
+        return self.certificate
 
 
 def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
@@ -157,5 +170,6 @@ def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = 
         batch.node_offsets,
         n_jobs,
     )
-    add_chords(game.arrays, q, lower)
+    if batch.n_chords:
+        add_chords(game.arrays, q, lower)
     return lower

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, refuse_cycles
 from robustruct.kernels.interior_point import interior_point
-from robustruct.kernels.structs import Effort
+from robustruct.kernels.structs import Effort, InteriorState
 from robustruct.parallel import over_samples
 
 
@@ -33,19 +35,41 @@ class InteriorPoint(GameSolver):
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
         play = Play.empty(game, self.name)
-        warm = play if start is None else start
+        warm = (play if start is None else start).strategies
         effort = Effort(game.allowed_gap(tol), self.max_iter, 1, play.n_iter, play.exhausted)
-        over_samples(
-            lambda first, last: interior_point(
-                first,
-                last,
-                game.arrays,
-                effort,
-                start is not None,
-                warm.strategies,
-                play.strategies,
-            ),
-            game.scores.batch.node_offsets,
-            n_jobs,
-        )
+        found, offsets = play.strategies, game.scores.batch.node_offsets
+        costs = _scaled(game.cost)
+
+        def work(first: int, last: int) -> None:
+            largest = int((offsets[first + 1 : last + 1] - offsets[first:last]).max())
+            state = _new_state(largest, game.scores.unary, *costs)
+            interior_point(first, last, game.arrays, effort, start is not None, warm, found, state)
+
+        over_samples(work, offsets, n_jobs)
         return play
+
+
+def _scaled(cost: np.ndarray) -> tuple[np.ndarray, float]:
+    """Costs between 0 and 1, and what they were divided by."""
+    least = cost.min()
+    spread = float(cost.max() - least)
+    return (cost - least) / spread if spread > 0 else np.zeros_like(cost), spread
+
+
+def _new_state(n: int, unary: np.ndarray, loss: np.ndarray, spread: float) -> InteriorState:
+    """Memory for one game after the other, of up to n nodes each."""
+    k = unary.shape[1]
+    return InteriorState(
+        tree=np.empty((n, 4), np.intp),
+        labels=np.empty((n, k), np.intp),
+        answers=np.empty((n, k), np.intp),
+        scalar=np.empty((n, 2)),
+        vec=np.empty((n, 18, k)),
+        mat=np.empty((n + 1, 10, k, k)),
+        loss=loss,
+        spread=spread,
+        best=np.empty_like(unary),
+        augmented=np.empty_like(unary),
+        factor=np.empty((n, k)),
+        star=np.empty(len(unary), np.intp),
+    )

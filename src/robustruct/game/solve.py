@@ -196,7 +196,7 @@ def _as_solutions(
 ) -> list[GameSolution]:
     batch = game.scores.batch
     p, r = batch.split_nodes(batch.to_user(play.p)), batch.split_nodes(batch.to_user(play.r))
-    q = np.split(batch.edges_to_user(play.q), batch.edge_offsets[1:-1])
+    q = batch.split_edges(batch.edges_to_user(play.q))
     solved = upper - lower <= game.allowed_gap(tol)
     solutions = []
     for s in range(batch.n_samples):
@@ -257,9 +257,9 @@ def _checked_game(
                 f"{field} has {len(items)} items but unary has {len(unary)}; give one per game."
             )
     costs = _numbers(cost, "cost")
-    _check_size(costs, "cost")
     k = costs.shape[0] if costs.ndim else 0
-    if costs.shape != (k, k) or k == 0 or not np.isfinite(costs).all():
+    dearest = np.abs(costs).max(initial=0.0)
+    if costs.shape != (k, k) or k == 0 or dearest == np.inf:
         raise InvalidInputError(
             f"cost has shape {costs.shape}; it must be a square matrix of finite numbers."
         )
@@ -282,34 +282,33 @@ def _checked_game(
                 f"{where}pairwise has shape {b.shape}; expected ({len(e)}, {k}, {k}): one table "
                 "per edge."
             )
-        w = (
-            np.ones(len(u))
-            if node_weight is None
-            else _numbers(node_weight[g], where + "node_weight")
-        )
-        if w.shape != (len(u),) or not (np.isfinite(w).all() and (w >= 0).all()):
-            raise InvalidInputError(
-                f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."
-            )
-        _check_size(u, where + "unary")
-        _check_size(b, where + "pairwise")
-        _check_size(w, where + "node_weight")
-        _check_size(w * np.abs(costs).max(), where + "node_weight times cost")
+        if node_weight is not None:
+            w = _numbers(node_weight[g], where + "node_weight")
+            if w.shape != (len(u),) or not w.min() >= 0:
+                raise InvalidInputError(
+                    f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."
+                )
+            _check_size(w * dearest, where + "node_weight times cost")
+            weights.append(w)
         structures.append((len(u), e))
         nodes.append(u)
         tables.append(b)
-        weights.append(w)
     batch = Batch.build(structures)
-    scores = Scores.from_user(batch, np.concatenate(nodes), np.concatenate(tables))
-    _check_some_labelling_is_allowed(scores)
-    scores = without_impossible(scores)
-    weight = np.ascontiguousarray(batch.from_user(np.concatenate(weights)))
+    scores = Scores.arranged(batch, _joined(nodes), _joined(tables))
+    if scores.unary.min() == -np.inf or scores.tables.min() == -np.inf:
+        _check_some_labelling_is_allowed(scores)
+        scores = without_impossible(scores)
+    weight = np.ones(batch.n_nodes)
+    if node_weight is not None:
+        weight = np.ascontiguousarray(batch.from_user(_joined(weights)))
     return Game(scores, predicted_first(costs), weight)
 
 
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def _check_some_labelling_is_allowed(scores: Scores) -> None:
-    if np.isfinite(scores.unary).all() and np.isfinite(scores.tables).all():
-        return
     b = scores.batch
     if b.n_chords and not b.buckets.fit(scores.n_labels).all():
         # Only a relaxed solver can take it, whose lower bound may then be -inf.
@@ -340,6 +339,11 @@ def _check_size(values: np.ndarray, field: str) -> None:
 
 def _numbers(values: Any, field: str) -> np.ndarray:
     array = as_floats(values, field)
-    if np.isnan(array).any() or (array == np.inf).any():
-        raise InvalidInputError(f"{field} holds NaN or +inf; scores are finite, or -inf to forbid.")
+    # NaN is in no range; -inf is outside of this one, but may be all right.
+    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
+        if np.isnan(array).any() or (array == np.inf).any():
+            raise InvalidInputError(
+                f"{field} holds NaN or +inf; scores are finite, or -inf to forbid."
+            )
+        _check_size(array, field)
     return array

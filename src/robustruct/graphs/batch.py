@@ -59,6 +59,8 @@ class Batch:
             if key not in known:
                 known[key] = _Rooted.of(n_nodes, edges)
             rooted.append(known[key])
+        if len(rooted) == 1:
+            return cls._of_one(rooted[0])
         sizes = np.array([len(one.order) for one in rooted])
         chords = np.array([len(one.parent) for one in rooted]) - sizes
         node_offsets, chord_offsets = _offsets(sizes), _offsets(chords)
@@ -87,6 +89,21 @@ class Batch:
             np.concatenate([one.order for one in rooted]) + first_node[: node_offsets[-1]],
             np.where(edge_of < 0, -1, edge_of + first_edge),
             slots("flipped"),
+        )
+
+    @classmethod
+    def _of_one(cls, one: _Rooted) -> Batch:
+        """A sample alone is a batch as it is."""
+        n_nodes = len(one.order)
+        return cls(
+            np.array([0, n_nodes]),
+            np.array([0, one.n_edges]),
+            np.array([0, len(one.parent) - n_nodes]),
+            one.child,
+            one.parent,
+            one.order,
+            one.edge_of,
+            one.flipped,
         )
 
     @classmethod
@@ -235,7 +252,11 @@ class Batch:
 
     def split_nodes(self, values: np.ndarray) -> list[np.ndarray]:
         """One array per sample."""
-        return np.split(values, self.node_offsets[1:-1])
+        return [values] if self.n_samples == 1 else np.split(values, self.node_offsets[1:-1])
+
+    def split_edges(self, values: np.ndarray) -> list[np.ndarray]:
+        """One array per sample, of values in the user's order of edges."""
+        return [values] if self.n_samples == 1 else np.split(values, self.edge_offsets[1:-1])
 
 
 def _offsets(sizes: list[int] | np.ndarray) -> np.ndarray:

@@ -104,8 +104,8 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
             f"edges holds {array.dtype} values; node indices must be integers 0..{n_nodes - 1}."
         )
     array = np.ascontiguousarray(array, dtype=np.intp)
-    outside = (array < 0) | (array >= n_nodes)
-    if outside.any():
+    if array.min() < 0 or array.max() >= n_nodes:
+        outside = (array < 0) | (array >= n_nodes)
         e = int(outside.any(axis=1).argmax())
         raise InvalidInputError(
             f"edge {e} is {tuple(array[e].tolist())}, but the graph has nodes 0..{n_nodes - 1}."
@@ -117,9 +117,11 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
             f"edge {e} joins node {array[e, 0]} to itself; self loops are not edges of the model. "
             "Put what it expresses into the node's features."
         )
-    keys = np.sort(array, axis=1) @ np.array([n_nodes, 1])
-    unique, first = np.unique(keys, return_index=True)
-    if len(unique) < len(keys):
+    first_end, second_end = array[:, 0], array[:, 1]
+    keys = np.minimum(first_end, second_end) * n_nodes + np.maximum(first_end, second_end)
+    in_order = np.sort(keys)
+    if (in_order[1:] == in_order[:-1]).any():
+        first = np.unique(keys, return_index=True)[1]
         e = int(np.setdiff1d(np.arange(len(keys)), first)[0])
         raise InvalidInputError(
             f"edge {e} {tuple(array[e].tolist())} appears twice (in either direction); list each "

@@ -4,6 +4,8 @@ import os
 
 from numba import config, njit
 
+from robustruct.kernels._compiling import Fragment, KeptCode, Whole
+
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
 if "NUMBA_SLP_VECTORIZE" not in os.environ:
@@ -13,11 +15,24 @@ if "NUMBA_SLP_VECTORIZE" not in os.environ:
 # from the kernel that happens to be compiled first: the same fit could then end with other bits.
 # Kernels release the GIL, so that threads share a batch.
 _STRICT = {"nogil": True, "error_model": "numpy", "fastmath": False}
-kernel = njit(cache=True, no_cfunc_wrapper=True, **_STRICT)
+
+
+def _kept(decorator):
+    """The decorator of functions whose compiled code is kept on disk."""
+
+    def decorate(function):
+        compiled = decorator(function)
+        compiled._cache = KeptCode(function)
+        return compiled
+
+    return decorate
+
+
+kernel = _kept(njit(no_cfunc_wrapper=True, pipeline_class=Whole, **_STRICT))
 
 # Called by kernels only, whose code on disk holds it: neither a way in from Python, of which every
 # array takes its share of the time to compile, nor code of its own on disk is made.
-helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, **_STRICT)
+helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=Fragment, **_STRICT)
 
 # A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
 # each level of its callers, which for deep trees of calls takes minutes.
@@ -26,14 +41,21 @@ part = njit(inline="always", **_STRICT)
 # Vectors of float32 and their sums: additions may be reordered, by the compiler and thus always in
 # the same way. Still no NaN and no infinity is assumed away.
 _REORDERED = {"contract", "reassoc", "nsz", "arcp"}
-quick_kernel = njit(
-    cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=_REORDERED
+quick_kernel = _kept(
+    njit(
+        nogil=True,
+        error_model="numpy",
+        no_cfunc_wrapper=True,
+        pipeline_class=Whole,
+        fastmath=_REORDERED,
+    )
 )
 quick_helper = njit(
     nogil=True,
     error_model="numpy",
     no_cfunc_wrapper=True,
     no_cpython_wrapper=True,
+    pipeline_class=Fragment,
     fastmath=_REORDERED,
 )
 quick_part = njit(inline="always", nogil=True, error_model="numpy", fastmath=_REORDERED)

@@ -12,6 +12,9 @@ import numpy as np
 
 from robustruct.kernels._jit import helper
 
+# For a plain True and a plain False numba would compile a copy of a function each.
+NO, YES = np.bool_(False), np.bool_(True)
+
 
 @helper
 def product(rows, n, mat, i, a, vec, j, x, to, out):
@@ -173,7 +176,7 @@ def inverse_from_cholesky(n, mat, i, u, scratch, j, out):
             mat[i, scratch, row, a] = 0.0
             mat[j, out, row, a] = 0.0
         mat[i, scratch, row, row] = 1.0
-    solve_transposed_rows(n, n, True, mat, i, u, i, scratch)
+    solve_transposed_rows(n, n, YES, mat, i, u, i, scratch)
     add_gram(n, n, mat, i, scratch, j, out)
     for a in range(n):
         for b in range(a):

@@ -197,7 +197,10 @@ def make_feasible(first, last, structure, scores, played):
                     for b in range(k):
                         r[i, b] /= total
                 else:
-                    r[i, np.argmax(best[i])] = 1.0
+                    choice = 0
+                    for b in range(1, k):
+                        choice = b if best[i, b] > best[i, choice] else choice
+                    r[i, choice] = 1.0
                 for b in range(k):
                     for a in range(k):
                         q[i, b, a] = 0.0

@@ -13,7 +13,7 @@ from robustruct.kernels.structs import OwnTree, PaddedExponentials, PaddedMessag
 
 LEAST32, LEAST64 = np.float32(1e-24), 1e-200  # sums below may have lost terms that matter
 NEAR = 1e-3  # to 1: sums of marginals
-F, INT = np.float32, np.int32
+F, INT, D, LONG = np.float32, np.int32, np.float64, np.int64
 
 
 @quick_part
@@ -35,6 +35,28 @@ def exp32(x):
 
 
 @quick_part
+def exp64(x):
+    """exp of x <= 0 in float64, relative error up to 3e-14 far from 0; 0 below -700.
+
+    Unlike a call of the library's function it becomes vectors, four times as fast.
+    """
+    low = x < -700.0
+    x = -700.0 if low else x
+    n = np.floor(x * 1.4426950408889634 + 0.5)
+    f = (x - n * 0.693145751953125) - n * 1.42860682030941723212e-6
+    square = f * f
+    p = 1.26177193074810590878e-4
+    p = p * square + 3.02994407707441961300e-2
+    p = f * (p * square + 9.99999999999999999910e-1)
+    q = 3.00198505138664455042e-6
+    q = q * square + 2.52448340349684104192e-3
+    q = q * square + 2.27265548208155028766e-1
+    q = q * square + 2.0
+    value = (1.0 + 2.0 * (p / (q - p))) * LONG((LONG(INT(n)) + LONG(1023)) << LONG(52)).view(D)
+    return 0.0 if low else value
+
+
+@quick_part
 def exponentials(scores, top, out):
     """out = exp(scores - top), for one row."""
     if out.itemsize == 4:
@@ -42,7 +64,7 @@ def exponentials(scores, top, out):
             out[y] = exp32(F(scores[y] - top))
     else:
         for y in range(len(scores)):
-            out[y] = np.exp(scores[y] - top)
+            out[y] = exp64(D(scores[y] - top))
 
 
 @quick_part
@@ -310,6 +332,42 @@ def gibbs_scratch(like, n, m, k):
         np.zeros((n, width), like.dtype),
     )
     return local, exps, messages
+
+
+@quick_helper
+def n_slots(s, samples):
+    """How many slots sample s has."""
+    n_chords = samples.chord_offsets[s + 1] - samples.chord_offsets[s]
+    return samples.offsets[s + 1] - samples.offsets[s] + n_chords
+
+
+@quick_helper
+def true_pair(s, at, samples):
+    """(Own table, label of the first node, of the second) of the truth in a slot of sample s.
+
+    The table is -1 where the slot holds no edge.
+    """
+    lo, hi = samples.offsets[s], samples.offsets[s + 1]
+    slot = lo + at
+    if slot >= hi:
+        slot = samples.offsets[-1] + samples.chord_offsets[s] + at - (hi - lo)
+    if samples.parent[slot] < 0:
+        return np.intp(-1), np.intp(0), np.intp(0)
+    x, y = samples.labels[samples.child[slot]], samples.labels[samples.parent[slot]]
+    if samples.transposed[slot] == 1:
+        x, y = y, x
+    return samples.table[slot], x, y
+
+
+@quick_helper
+def true_edges(s, samples, tables):
+    """What the edges of the truth score, with the own tables (m, k, width) of sample s."""
+    total = 0.0
+    for at in range(n_slots(s, samples)):
+        t, x, y = true_pair(s, at, samples)
+        if t >= 0:
+            total += tables[t, x, y]
+    return total
 
 
 @quick_part

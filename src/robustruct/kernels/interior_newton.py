@@ -15,6 +15,8 @@ import numpy as np
 
 from robustruct.kernels._jit import helper
 from robustruct.kernels.dense import (
+    NO,
+    YES,
     add_gram,
     add_transposed_product,
     cholesky,
@@ -85,7 +87,7 @@ def factorise(n, tree, scalar, vec, mat):
         for b in range(m):
             mat[j, UPPER, b, b] += 1.0 / vec[j, D, b]
             vec[j, UNIT, b] = 1.0
-        cholesky(m, 1e-15, False, mat, j, UPPER)
+        cholesky(m, 1e-15, NO, mat, j, UPPER)
         solve_transposed(m, mat, j, UPPER, vec, j, UNIT)
         length = 0.0
         for b in range(m):
@@ -161,7 +163,7 @@ def eliminate_edge(j, m, mp, vec, mat):
         for a in range(mp):
             mat[j, W, b, a] = mat[j, RATIO, b, a] * scale
             mat[spare, M2, b, a] = mat[j, RATIO, b, a] * root
-    solve_transposed_rows(m, mp, False, mat, j, UPPER, j, W)
+    solve_transposed_rows(m, mp, NO, mat, j, UPPER, j, W)
     add_transposed_product(m, mp, mat, j, W, vec, j, UNIT, j, V2)
     for b in range(m):
         share = vec[j, UNIT, b]
@@ -185,7 +187,7 @@ def invert_grounded(j, n, mat):
             ground = a
     last = n - 1
     swap_symmetric(n, ground, last, mat, spare, M1)
-    cholesky(n, 0.0, True, mat, spare, M1)
+    cholesky(n, 0.0, YES, mat, spare, M1)
     inverse_from_cholesky(last, mat, spare, M1, M2, j, G)
     for a in range(n):
         mat[j, G, a, last] = 0.0
@@ -261,7 +263,7 @@ def correct(n, tree, scalar, vec, mat, target):
         corrector_side(j, tree, scalar, vec, mat, target)
     worst = 0.0
     for j in range(n - 1, -1, -1):
-        worst = max(worst, edge_direction(j, tree, vec, mat, False))
+        worst = max(worst, edge_direction(j, tree, vec, mat, NO))
     for _ in range(3):
         if worst < 1e-10:
             break
@@ -275,7 +277,7 @@ def correct(n, tree, scalar, vec, mat, target):
             solve_up(j, tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT], vec, mat)
         worst = 0.0
         for j in range(n - 1, -1, -1):
-            worst = max(worst, edge_direction(j, tree, vec, mat, True))
+            worst = max(worst, edge_direction(j, tree, vec, mat, YES))
         if worst > 0.5 * last:
             break
     for j in range(n):

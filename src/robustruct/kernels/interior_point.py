@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
@@ -32,7 +33,6 @@ from robustruct.kernels.interior_state import (
     S,
     X,
     Z,
-    new_state,
 )
 from robustruct.kernels.max_product import max_product_down, max_product_up
 
@@ -49,34 +49,27 @@ PATIENCE = 5
 
 
 @kernel
-def interior_point(first, last, game, effort, warm, start, found):
+def interior_point(first, last, game, effort, warm, start, found, state):
     """Play samples first .. last-1 until their gap is at most ``effort.allowed``.
 
     found, out: the best predictor and the best adversary by their bounds. If ``warm``, start holds
-    strategies for a similar game.
+    strategies for a similar game. state is of this call alone.
     """
-    offsets, parent, scores = game.structure.offsets, game.structure.parent, game.scores
-    unary, tables, table_of, cost = scores.unary, scores.tables, scores.table_of, game.cost
-    k = cost.shape[0]
-    largest = 0
-    for s in range(first, last):
-        largest = max(largest, offsets[s + 1] - offsets[s])
-    state = new_state(largest, k)
-    spread = cost.max() - cost.min()
-    loss = (cost - cost.min()) / spread if spread > 0.0 else np.zeros_like(cost)
-    scratch = (np.empty_like(unary), np.empty_like(unary), np.empty((largest, k)))
-    star = np.empty(len(unary), np.intp)
+    game, start, found, state = borrowed((game, start, found, state))
+    offsets, parent = game.structure.offsets, game.structure.parent
+    unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     n_iter, exhausted = effort.n_iter, effort.exhausted
     for s in range(first, last):
         lo, hi = offsets[s], offsets[s + 1]
-        unit = spread * game.weight[lo:hi].max()
+        heaviest = 0.0
+        for i in range(lo, hi):
+            heaviest = max(heaviest, game.weight[i])
         n_iter[s], exhausted[s], done = 0, False, False
-        if unit > 0.0:
+        if state.spread * heaviest > 0.0:
             n_iter[s], exhausted[s], done = play_game(
                 lo,
                 hi,
-                unit,
-                loss,
+                heaviest,
                 effort.allowed[s],
                 effort.max_iter,
                 warm,
@@ -84,16 +77,15 @@ def interior_point(first, last, game, effort, warm, start, found):
                 start,
                 found,
                 state,
-                scratch,
             )
         if not done:
-            max_product_up(lo, hi, parent, unary, tables, table_of, scratch[0])
-            max_product_down(lo, hi, parent, tables, table_of, scratch[0], star)
-            play_labelling(lo, hi, parent, star, found)
+            max_product_up(lo, hi, parent, unary, tables, table_of, state.best)
+            max_product_down(lo, hi, parent, tables, table_of, state.best, state.star)
+            play_labelling(lo, hi, parent, state.star, found)
 
 
 @part
-def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, state, scratch):
+def play_game(lo, hi, heaviest, allowed, max_iter, warm, game, start, found, state):
     """Iterations spent on one game, whether they ran out, and whether strategies were found.
 
     In rounds: each plays the game restricted to labels that are nearly best against the predictor
@@ -101,20 +93,19 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
     a label missing shows as a gap that stays; the next round then reaches further.
     """
     tree, scalar, vec, mat = state.tree, state.scalar, state.vec, state.mat
-    n = hi - lo
+    n, unit = hi - lo, state.spread * heaviest
     list_answers(lo, n, game.scores.unary, state)
-    total = scale_weights(lo, n, game.weight, unit / (game.cost.max() - game.cost.min()), scalar)
+    total = scale_weights(lo, n, game.weight, heaviest, scalar)
     lower, upper = -np.inf, np.inf
     # The more nodes, the more centred the start has to be.
     middle = min(4.0, (n / 20.0) ** 0.25) * LOOSENING
     mix_predictor(lo, n, 1.0 if warm else 0.0, state, start.p)
     known = start if warm else found
     if not warm:
-        found.r[lo:hi] = 0.0
-        found.q[lo:hi] = 0.0
-        if labels_within(lo, hi, GUESSED, unit, loss, game, found, found, state, scratch) == 0:
+        clear_adversary(lo, hi, found)
+        if labels_within(lo, hi, GUESSED, unit, game, found, found, state) == 0:
             return 0, False, False
-        begin(lo, n, unit, middle, 0.0, game, found, state, scratch)
+        begin(lo, n, unit, middle, 0.0, game, found, state)
         answer(n, tree, scalar, vec, mat)
     # Among many nodes a label is always missed, and another round costs more than it saves.
     many = n > 200
@@ -124,20 +115,20 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
         reach, loosening, share = KNOWN, 0.0, 1.0
     n_iter, rough, near, last = 0, warm, False, False
     while True:
-        pairs = labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch)
+        pairs = labels_within(lo, hi, reach, unit, game, known, found, state)
         if pairs == 0:
             break
         # A rough answer tells which few labels matter: worth it where more than a few are kept.
-        few = many or rough or pairs <= (loss.shape[0] + 16) * n
+        few = many or rough or pairs <= (game.cost.shape[0] + 16) * n
         goal = 0.0 if few else ROUGH * n
         rough = True
-        begin(lo, n, unit, max(loosening, 1e-3), share, game, known, state, scratch)
+        begin(lo, n, unit, max(loosening, 1e-3), share, game, known, state)
         gap = loosen(n, loosening, tree, scalar, vec, mat)
         least, idle, earlier = gap, 0, loosening == 0.0
         while True:
             # Bounds cost a tenth of a step: look when they may do, or before rounding spoils x.
             if gap * unit <= 10.0 * allowed or gap < ROUGH * n or idle > PATIENCE or earlier:
-                lower, upper = bounds(lo, hi, lower, upper, game, found, state, scratch)
+                lower, upper = bounds(lo, hi, lower, upper, game, found, state)
                 # A gap far above the complementarity means that labels are missing, or that
                 # rounding broke feasibility.
                 if upper - lower <= allowed or upper - lower > 2.0 * gap * unit + allowed:
@@ -179,44 +170,43 @@ def play_game(lo, hi, unit, loss, allowed, max_iter, warm, game, start, found, s
 
 
 @helper
-def labels_within(lo, hi, reach, unit, loss, game, known, found, state, scratch):
+def labels_within(lo, hi, reach, unit, game, known, found, state):
     """Restrict the game to what is within reach of the best answer to the predictor held in P."""
-    tree, scalar, best, augmented = state.tree, state.scalar, scratch[0], scratch[1]
+    tree, scalar, augmented = state.tree, state.scalar, state.augmented
     n = hi - lo
     write_predictor(lo, n, state, found.p)
     augmented_unary(lo, hi, game.scores.unary, game.cost, game.weight, found.p, augmented)
     parent, scores = game.structure.parent, game.scores
-    kept = restrict(lo, hi, parent, scores, reach * unit, known, augmented, best, state)
+    kept = restrict(lo, hi, parent, scores, reach * unit, known, state)
     if kept > 0:
-        collect_costs(n, loss, state)
+        collect_costs(n, state)
         for j in range(n):
             kept += tree[j, ANSWERS] if scalar[j, WEIGHT] > 0.0 else 0
     return kept
 
 
 @helper
-def begin(lo, n, unit, loosening, share, game, start, state, scratch):
+def begin(lo, n, unit, loosening, share, game, start, state):
     """A feasible p and x; ``share`` of them from the earlier strategies, the rest spread."""
     if share > 0.0:
         mix_predictor(lo, n, share, state, start.p)
-    tight_slacks(lo, n, game.scores, unit, state, scratch[2])
+    tight_slacks(lo, n, game.scores, unit, state)
     tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
     spread_marginals(lo, n, loosening, share, tree, labels, vec, mat, start.r, start.q)
 
 
 @part
-def bounds(lo, hi, lower, upper, game, found, state, scratch):
+def bounds(lo, hi, lower, upper, game, found, state):
     """The better of the bounds known and those of the iterate, written out where it is better."""
-    best, other, factor = scratch
     n = hi - lo
-    value = predictor_value(lo, hi, game, state, other, best)
+    value = predictor_value(lo, hi, game, state)
     if value < upper:
         upper = value
         write_predictor(lo, n, state, found.p)
-    value = adversary_value(lo, n, game, state, factor)
+    value = adversary_value(lo, n, game, state)
     if value > lower:
         lower = value
-        write_adversary(lo, n, state, factor, found)
+        write_adversary(lo, n, state, found)
     return lower, upper
 
 
@@ -264,21 +254,32 @@ def move(n, tree, scalar, vec, mat, primal, dual):
 
 
 @helper
+def clear_adversary(lo, hi, found):
+    """No mass anywhere on nodes lo .. hi-1."""
+    for i in range(lo, hi):
+        for b in range(found.r.shape[1]):
+            found.r[i, b] = 0.0
+            for a in range(found.r.shape[1]):
+                found.q[i, b, a] = 0.0
+
+
+@helper
 def play_labelling(lo, hi, parent, labels, found):
     """Without costs the adversary plays the best labelling, and any predictor will do."""
     p, r, q = found.p, found.r, found.q
-    p[lo:hi] = 1.0 / p.shape[1]
-    r[lo:hi] = 0.0
-    q[lo:hi] = 0.0
+    clear_adversary(lo, hi, found)
     for i in range(lo, hi):
+        for a in range(p.shape[1]):
+            p[i, a] = 1.0 / p.shape[1]
         r[i, labels[i]] = 1.0
         if parent[i] >= 0:
             q[i, labels[i], labels[parent[i]]] = 1.0
 
 
 @helper
-def predictor_value(lo, hi, game, state, augmented, best):
-    """Upper bound by the predictor of the iterate. augmented, best (N, k): scratch."""
+def predictor_value(lo, hi, game, state):
+    """Upper bound by the predictor of the iterate."""
+    augmented, best = state.augmented, state.best
     parent, cost, weight = game.structure.parent, game.cost, game.weight
     unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     tree, answers, scalar, vec = state.tree, state.answers, state.scalar, state.vec
@@ -302,7 +303,10 @@ def predictor_value(lo, hi, game, state, augmented, best):
     value = 0.0
     for i in range(lo, hi):
         if parent[i] < 0:
-            value += best[i].max()
+            top = best[i, 0]
+            for b in range(1, k):
+                top = best[i, b] if best[i, b] > top else top
+            value += top
     return value
 
 
@@ -323,7 +327,7 @@ def write_predictor(lo, n, state, p):
 
 
 @helper
-def adversary_value(lo, n, game, state, factor):
+def adversary_value(lo, n, game, state):
     """Lower bound by the adversary of the iterate, made consistent from the roots down.
 
     Leaves the consistent node marginals in R, and in factor[j, a] what column a of x is scaled by.
@@ -331,7 +335,7 @@ def adversary_value(lo, n, game, state, factor):
     cost, weight = game.cost, game.weight
     unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     tree, labels, answers = state.tree, state.labels, state.answers
-    vec, mat = state.vec, state.mat
+    vec, mat, factor = state.vec, state.mat, state.factor
     total = 0.0
     for j in range(n - 1, -1, -1):
         m, mp, up = tree[j, COUNT], tree[j, ABOVE], tree[j, PARENT]
@@ -367,12 +371,11 @@ def adversary_value(lo, n, game, state, factor):
 
 
 @helper
-def write_adversary(lo, n, state, factor, found):
+def write_adversary(lo, n, state, found):
     """r and q of the current point, over all labels again, columns rescaled by ``factor``."""
     tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
-    r, q = found.r, found.q
-    r[lo : lo + n] = 0.0
-    q[lo : lo + n] = 0.0
+    r, q, factor = found.r, found.q, state.factor
+    clear_adversary(lo, lo + n, found)
     for j in range(n):
         up = tree[j, PARENT]
         for b in range(tree[j, COUNT]):

@@ -45,18 +45,17 @@ def scale_weights(lo, n, weight, heaviest, scalar):
 
 
 @helper
-def restrict(lo, hi, above, scores, reach, known, augmented, best, state):
+def restrict(lo, hi, above, scores, reach, known, state):
     """Keep the labels and pairs of the labellings that score within ``reach`` of the best one.
 
-    ``above`` is the parent in the batch, known the strategies known so far, augmented (N, k) the
-    scores against a predictor, overwritten by the gains of labels; best (N, k) is scratch. Fills
-    the structure and, as 1 or 0 in INVERSE, the pairs kept. Returns their number, 0 if no
-    labelling is finite.
+    ``above`` is the parent in the batch, known the strategies known so far, state.augmented the
+    scores against a predictor, overwritten by the gains of labels. Fills the structure and, as 1
+    or 0 in INVERSE, the pairs kept. Returns their number, 0 if no labelling is finite.
     """
-    tables, table_of, r, gain = scores.tables, scores.table_of, known.r, augmented
-    tree, labels, mat = state.tree, state.labels, state.mat
-    k = augmented.shape[1]
-    max_product_up(lo, hi, above, augmented, tables, table_of, best)
+    tables, table_of, r, gain = scores.tables, scores.table_of, known.r, state.augmented
+    tree, labels, mat, best = state.tree, state.labels, state.mat, state.best
+    k = gain.shape[1]
+    max_product_up(lo, hi, above, gain, tables, table_of, best)
     pairs = 0
     for i in range(hi - 1, lo - 1, -1):
         j = i - lo
@@ -66,7 +65,9 @@ def restrict(lo, hi, above, scores, reach, known, augmented, best, state):
             table, q = tables[table_of[i]], known.q[i]
             pairs += keep_pairs(j, table, reach, q, best[i], gain[above[i]], gain[i], state)
             continue
-        top = best[i].max()
+        top = best[i, 0]
+        for b in range(1, k):
+            top = best[i, b] if best[i, b] > top else top
         if not top > -np.inf:
             return 0
         tree[j, PARENT] = j
@@ -138,13 +139,13 @@ def list_answers(lo, n, unary, state):
 
 
 @helper
-def collect_costs(n, loss, state):
+def collect_costs(n, state):
     """The scaled costs of the answers against the labels kept."""
     tree, labels, answers, mat = state.tree, state.labels, state.answers, state.mat
     for j in range(n):
         for a in range(tree[j, ANSWERS]):
             for b in range(tree[j, COUNT]):
-                mat[j, COST, a, b] = loss[answers[j, a], labels[j, b]]
+                mat[j, COST, a, b] = state.loss[answers[j, a], labels[j, b]]
 
 
 @helper
@@ -180,11 +181,9 @@ def mix_predictor(lo, n, share, state, p):
 
 
 @helper
-def tight_slacks(lo, n, scores, unit, state, c):
-    """z of max-product against the predictor: 0 for the best label under each of the parent.
-
-    c (n, k): scratch.
-    """
+def tight_slacks(lo, n, scores, unit, state):
+    """z of max-product against the predictor: 0 for the best label under each of the parent."""
+    c = state.factor
     unary, tables, table_of = scores.unary, scores.tables, scores.table_of
     tree, labels, vec, mat = state.tree, state.labels, state.vec, state.mat
     for j in range(n):

@@ -11,9 +11,6 @@ mat (n + 1, 10, k, k) with the slots below, the last row for scratch.
 
 import numpy as np
 
-from robustruct.kernels._jit import helper
-from robustruct.kernels.structs import InteriorState
-
 # Slots are numpy integers: for each Python integer a kernel is called with, numba compiles a copy.
 
 # tree: parent of a node; how many labels it keeps; how many its parent keeps, 1 above a root; how
@@ -36,16 +33,3 @@ X, Z, INVERSE, RATIO, UPPER, W, G, DX, DZ, COST = np.arange(10)
 
 # mat, in its last row: two matrices for scratch
 M1, M2 = np.arange(2)
-
-
-@helper
-def new_state(n, k):
-    """Room for games of up to n nodes."""
-    return InteriorState(
-        np.empty((n, 4), np.intp),
-        np.empty((n, k), np.intp),
-        np.empty((n, k), np.intp),
-        np.empty((n, 2)),
-        np.empty((n, 18, k)),
-        np.empty((n + 1, 10, k, k)),
-    )

@@ -59,6 +59,7 @@ def own_predictor(lo, hi, predictor):
         predictor.cost_t,
         predictor.spread,
         predictor.tolerance,
+        predictor.mu,
         predictor.inv_mu,
         predictor.weight[lo:hi],
         predictor.centre[lo:hi],
@@ -149,7 +150,7 @@ def augment(n, predictor, r, unary, augmented):
                 p[a] = predictor.centre[i, a]
         else:
             expected_cost(r[i], predictor.cost_t, unary[i], expected)
-            answer(predictor.centre[i], expected, predictor.inv_mu, p)
+            answer(predictor.centre[i], expected, predictor.mu, predictor.inv_mu, p)
             regret -= weight * least(expected)
         for a in range(k):
             if p[a] > 0.0:

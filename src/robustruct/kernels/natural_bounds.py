@@ -5,35 +5,18 @@ Marginals are recomputed from the natural parameters, whatever rounding the visi
 
 import numpy as np
 
-from robustruct.kernels._jit import quick_helper, quick_kernel
-from robustruct.kernels.gibbs import LEAST64, enter, gibbs_scratch, marginals
+from robustruct.kernels._jit import quick_kernel
+from robustruct.kernels.gibbs import (
+    LEAST64,
+    enter,
+    gibbs_scratch,
+    marginals,
+    n_slots,
+    true_edges,
+    true_pair,
+)
 from robustruct.kernels.linear import row_product
 from robustruct.kernels.structs import FREE, NOBODY
-
-
-@quick_helper
-def _n_slots(s, samples):
-    """How many slots sample s has."""
-    n_chords = samples.chord_offsets[s + 1] - samples.chord_offsets[s]
-    return samples.offsets[s + 1] - samples.offsets[s] + n_chords
-
-
-@quick_helper
-def _true_pair(s, at, samples):
-    """(Own table, label of the first node, of the second) of the truth in a slot of sample s.
-
-    The table is -1 where the slot holds no edge.
-    """
-    lo, hi = samples.offsets[s], samples.offsets[s + 1]
-    slot = lo + at
-    if slot >= hi:
-        slot = samples.offsets[-1] + samples.chord_offsets[s] + at - (hi - lo)
-    if samples.parent[slot] < 0:
-        return np.intp(-1), np.intp(0), np.intp(0)
-    x, y = samples.labels[samples.child[slot]], samples.labels[samples.parent[slot]]
-    if samples.transposed[slot] == 1:
-        x, y = y, x
-    return samples.table[slot], x, y
 
 
 @quick_kernel
@@ -77,8 +60,8 @@ def natural_marginals(first, last, samples, trees, share, adversary, longest, r,
                 for y in range(width):
                     adversary.sums[start + t, x, y] = sums[t, x, y]
         adversary.entropy[s] = max(entropy, 0.0)
-        for at in range(_n_slots(s, samples)):
-            t, x, y = _true_pair(s, at, samples)
+        for at in range(n_slots(s, samples)):
+            t, x, y = true_pair(s, at, samples)
             if t >= 0:
                 row_sums[samples.row[start + t], x, y] += share[s]
 
@@ -135,9 +118,6 @@ def natural_regrets(
                     tables[t, x, y] = flat[x * k + y] * inverse + rules.pair_mask[x, y]
                 for y in range(k, width):
                     tables[t, x, y] = rules.pair_mask[x, y]
-        for at in range(_n_slots(s, samples)):
-            t, x, y = _true_pair(s, at, samples)
-            if t >= 0:
-                truth += settings.temperature * tables[t, x, y]
+        truth += settings.temperature * true_edges(s, samples, tables)
         log_z = marginals(LEAST64, s, samples, trees, scores, tables, scratch, r, sums)
         regrets[s] = settings.temperature * log_z - truth

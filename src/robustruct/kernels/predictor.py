@@ -1,11 +1,12 @@
 """The predictor beside its centre: p minimises p'L r + Σ_a mu_a (p_a - p0_a)² / 2.
 
-inv_mu   (k,) 1 / mu_a; zeros hold the predictor at its centre
+mu       (k,), and inv_mu (k,) 1 / mu_a; zeros of inv_mu hold the predictor at its centre
 mask     (k,) the predictor answers with labels where it is not -inf
 """
 
 import numpy as np
 
+from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import helper, kernel
 
 
@@ -21,6 +22,23 @@ def largest(v):
         m3 = v[a + 3] if v[a + 3] > m3 else m3
     for a in range(n - n % 4, n):
         m0 = v[a] if v[a] > m0 else m0
+    return max(max(m0, m1), max(m2, m3))
+
+
+@helper
+def largest_difference(v, w):
+    """The largest entry of v - w, as `largest` finds that of v."""
+    n = len(v)
+    m0 = m1 = m2 = m3 = v[0] - w[0]
+    for a in range(0, n - 3, 4):
+        d0, d1, d2, d3 = v[a] - w[a], v[a + 1] - w[a + 1], v[a + 2] - w[a + 2], v[a + 3] - w[a + 3]
+        m0 = d0 if d0 > m0 else m0
+        m1 = d1 if d1 > m1 else m1
+        m2 = d2 if d2 > m2 else m2
+        m3 = d3 if d3 > m3 else m3
+    for a in range(n - n % 4, n):
+        d0 = v[a] - w[a]
+        m0 = d0 if d0 > m0 else m0
     return max(max(m0, m1), max(m2, m3))
 
 
@@ -76,38 +94,37 @@ def expected_cost(r, cost_t, mask, out):
 
 
 @helper
-def answer(p0, expected, inv_mu, out):
+def answer(p0, expected, mu, inv_mu, out):
     """out = p of one node, given L r; out may be p0.
 
-    p_a = max(0, p0_a - (L r)_a / mu_a - t / mu_a), by Newton on t from below. Where L r is
-    infinite p is 0.
+    p_a = max(0, mu_a p0_a - (L r)_a - t) / mu_a, by Newton on t from below. Where L r is infinite
+    p is 0.
     """
-    threshold = -np.inf
     for a in range(len(p0)):
-        out[a] = p0[a] - inv_mu[a] * expected[a]
-        threshold = max(threshold, (out[a] - 1.0) / inv_mu[a])
+        out[a] = mu[a] * p0[a] - expected[a]
+    threshold = largest_difference(out, mu)
     for _ in range(len(p0) + 1):
         excess = -1.0
         slope = 0.0
         above = 0
         for a in range(len(p0)):
-            left = out[a] - threshold * inv_mu[a]
-            if left > 0.0:
-                excess += left
+            if out[a] > threshold:
+                excess += inv_mu[a] * (out[a] - threshold)
                 slope += inv_mu[a]
                 above += 1
         if excess <= 1e-15 * above:
             break
         threshold += excess / slope
     for a in range(len(p0)):
-        out[a] = max(out[a] - threshold * inv_mu[a], 0.0)
+        out[a] = inv_mu[a] * (out[a] - threshold) if out[a] > threshold else 0.0
 
 
 @kernel
 def move_centres(lo, hi, predictor, rules, r):
     """The centres p0 of nodes lo .. hi-1 go to where the predictor is."""
+    predictor, rules, r = borrowed((predictor, rules, r))
     p0 = predictor.centre
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
         expected_cost(r[i], predictor.cost_t, rules.unary_mask[rules.node_kind[i]], expected)
-        answer(p0[i], expected, predictor.inv_mu, p0[i])
+        answer(p0[i], expected, predictor.mu, predictor.inv_mu, p0[i])

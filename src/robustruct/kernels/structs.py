@@ -130,6 +130,8 @@ class Predictor(NamedTuple):
     """
     tolerance: float
     """What counts as rounding, a node."""
+    mu: np.ndarray
+    """(k,) how strongly each label is held to the centre."""
     inv_mu: np.ndarray
     """(k,) 1 / mu_a; zeros hold the predictor at its centre."""
     weight: np.ndarray
@@ -149,7 +151,8 @@ class Predictor(NamedTuple):
                 spread += share * np.subtract.outer(row, row) ** 2
         tolerance = 1e-10 * float(np.abs(cost).max())
         cost_t = np.ascontiguousarray(cost.T)
-        return cls(cost, cost_t, spread, tolerance, inv_mu, weight, centre)
+        mu = np.divide(1.0, inv_mu, out=np.full(len(inv_mu), np.inf), where=inv_mu > 0.0)
+        return cls(cost, cost_t, spread, tolerance, mu, inv_mu, weight, centre)
 
 
 class GameArrays(NamedTuple):
@@ -202,6 +205,18 @@ class InteriorState(NamedTuple):
     """(n, 18, k)."""
     mat: np.ndarray
     """(n + 1, 10, k, k) the last row for scratch."""
+    loss: np.ndarray
+    """(k, k) the costs, scaled to lie between 0 and 1."""
+    spread: float
+    """What they were divided by."""
+    best: np.ndarray
+    """(N, k) scratch, as are the others."""
+    augmented: np.ndarray
+    """(N, k)."""
+    factor: np.ndarray
+    """(n, k)."""
+    star: np.ndarray
+    """(N,) a labelling."""
 
 
 class ProxPoint(NamedTuple):
@@ -779,6 +794,8 @@ class VisitStats(NamedTuple):
     """(S,) T KL(q | Gibbs distribution of the scores)."""
     predictor_regret: np.ndarray
     """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
+    regret: np.ndarray
+    """(S,) T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth), the sample's part of the primal."""
 
 
 class GibbsChanges(NamedTuple):

@@ -75,7 +75,8 @@ class AGM(StructuredModel):
         of ``max_iter`` passes; one that misses it is not chosen.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on.
+        first of them from 20,000 nodes on. Up to 5,000 nodes it compares the best four settings
+        once more, on folds made anew.
     max_time : float, optional
         Seconds after which training ends, with the certificate of what was reached. What is chosen
         on held-out samples is chosen in time for it.

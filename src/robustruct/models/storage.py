@@ -207,6 +207,7 @@ def _are_trials(value: Any) -> bool:
         and one.decision in DECISIONS
         and all(map(_is_number, (one.temperature, one.alpha, one.score)))
         and isinstance(one.trusted, bool)
+        and type(one.n_folds) is int
         for one in value
     )
 

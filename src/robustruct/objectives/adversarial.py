@@ -58,7 +58,7 @@ class Outline:
         No number is the sum of more terms than there are nodes and weights, and together these
         terms are no larger than what the costs, the scores and the penalty come to.
         """
-        largest = float(np.abs(theta).max(initial=0.0))
+        largest = float(max(theta.max(initial=0.0), -theta.min(initial=0.0)))
         sizes = self.cost_size + 2.0 * self.score_size * largest
         sizes += sum(abs(bound) for bound in (primal, dual) if np.isfinite(bound))
         rounding: float = rounding_of(self.n_nodes + self.n_weights, sizes)
@@ -173,7 +173,7 @@ class Problem:
     def n_weights(self) -> int:
         return n_weights(self.design, self.n_labels)
 
-    @property
+    @cached_property
     def outline(self) -> Outline:
         """The problem without its samples."""
         batch = self.design.batch
@@ -365,15 +365,19 @@ class Problem:
 
     def gain(self, r: np.ndarray) -> float:
         """The part of the dual that is not the penalty: what the adversary's r cost at least."""
+        if not self.cost.any():
+            return 0.0
         expected = np.empty(len(r))
+        row_of, masks = self.label_masks
         for first, last in stretches(*r.shape):
             some = slice(first, last)
             if self.truth_is_predictor:
                 expected[some] = (r[some] * self.cost[self.labels[some]]).sum(axis=1)
-            else:
-                row_of, masks = self.label_masks
-                answers = r[some] @ self.cost.T - masks[row_of[some]]
-                expected[some] = answers.min(axis=1)
+                continue
+            answers = self.cost @ r[some].T  # a row a label: minima over rows are quick
+            if masks.any():
+                answers -= masks.T[:, row_of[some]]
+            answers.min(axis=0, out=expected[some])
         return float((self.node_share * self.node_weight) @ expected)
 
 

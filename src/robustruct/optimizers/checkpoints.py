@@ -122,6 +122,7 @@ UNBOUNDED = (
     "least_gap",
     "gap",
     "given",
+    "regrets",
     "optimism",
 )
 """What may be infinite while nothing is known; all other numbers are finite."""

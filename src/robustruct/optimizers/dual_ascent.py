@@ -23,7 +23,7 @@ is weak for what moments are, adversaries are mixed (optimizers/mixed_bounds.py)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -123,6 +123,12 @@ class PairwiseAscent:
             self._outer = centre_gap(self.theta, self.centre, self.squares, self.alpha, self.kappa)
         return self.seen.gap, self._outer
 
+    def primal_estimate(self) -> float:
+        """What the last visits say about the primal; infinite where they do not know."""
+        if self.seen.regret == np.inf:
+            return np.inf
+        return self.seen.regret + penalty(self.theta, self.squares, self.alpha)
+
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
@@ -180,7 +186,7 @@ class PairwiseAscent:
         return {
             "theta": self.theta,
             "centre": self.centre,
-            "seen": np.array([self.seen.gap, self.seen.total_gap]),
+            "seen": np.array(astuple(self.seen)),
             **{name: np.array(getattr(self, name)) for name in SCALARS},
             "mixed_gains": self.mixed.gains,
             "mixed_moments": self.mixed.moments,
@@ -273,7 +279,7 @@ def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None
     """Count a pass, and make a certificate where one is due."""
     number = ascent.n_passes + 1
     estimate = sum(ascent.gap_parts())
-    scale = progress.scale(min(progress.primal, ascent.outline.untrained))
+    scale = progress.scale(min(progress.primal, ascent.outline.untrained, ascent.primal_estimate()))
     progress.passed(number, ascent.optimism * estimate / scale)
     known = bool(progress.history) or ascent.first_optimism is not None
     promising = known and ascent.optimism * estimate <= progress.tol * scale

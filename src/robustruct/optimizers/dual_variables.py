@@ -210,6 +210,10 @@ class DualVariables:
         """The samples' part of the duality gap, as the last visits saw it."""
         return float(self.problem.share @ (self.gap + self.predictor_regret))
 
+    def shared_regret(self) -> float:
+        """Visits do not see the primal."""
+        return np.inf
+
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q) from the marginals, after these were made exactly consistent."""
         problem, design = self.problem, self.problem.design

@@ -41,6 +41,9 @@ class Variables(Protocol):
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
 
+    def shared_regret(self) -> float:
+        """The part of the primal that is not the penalty, as the last visits saw it."""
+
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed."""
 
@@ -146,7 +149,11 @@ class LocalShards:
                 shard = self.shards[number]
                 shard.dual.visit(shard.order(number, some), theta, some)
         dual = [shard.dual for shard in self.shards.values()]
-        return PassStats(sum(b.shared_gap() for b in dual), float(sum(b.gap.sum() for b in dual)))
+        return PassStats(
+            sum(b.shared_gap() for b in dual),
+            float(sum(b.gap.sum() for b in dual)),
+            sum(b.shared_regret() for b in dual),
+        )
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""

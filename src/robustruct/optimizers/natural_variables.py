@@ -53,6 +53,7 @@ class NaturalVariables:
         self._count_truth()
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
+        self.regrets = np.full(batch.n_samples, np.inf)
         self._gain: float | None = None
 
     def _count_truth(self) -> None:
@@ -111,7 +112,7 @@ class NaturalVariables:
         at_once = len(self._changes.moved)
         given = objective.samples, objective.trees, objective.features, objective.weights(theta)
         own = objective.rules, game, self.adversary, self.grams
-        found = self._changes, VisitStats(self.gap, self.predictor_regret)
+        found = self._changes, VisitStats(self.gap, self.predictor_regret, self.regrets)
         threads = range(min(n_threads(problem.n_jobs), at_once))
         for first in range(0, len(order), BATCHES_A_CALL * at_once):
             some = order[first : first + BATCHES_A_CALL * at_once]
@@ -146,6 +147,10 @@ class NaturalVariables:
         """The samples' part of the duality gap, as the last visits saw it."""
         return float(self.problem.share @ (self.gap + self.predictor_regret))
 
+    def shared_regret(self) -> float:
+        """The part of the primal that is not the penalty, as the last visits saw it."""
+        return float(self.problem.share @ self.regrets)
+
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed from the natural parameters."""
         self._gain = self.objective.moments(self.adversary, out)
@@ -165,8 +170,13 @@ class NaturalVariables:
 
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; `restore` takes it back."""
-        found = {"p0": self.p0, "gap": self.gap, "given": self.predictor_regret}
-        return {**found, **self.adversary._asdict()}
+        return {
+            "p0": self.p0,
+            "gap": self.gap,
+            "given": self.predictor_regret,
+            "regrets": self.regrets,
+            **self.adversary._asdict(),
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`."""

@@ -72,6 +72,9 @@ class PassStats:
     """The samples' part of the duality gap."""
     total_gap: float
     """Sum of the samples' gaps, not weighted."""
+    regret: float = np.inf
+    """The primal without its penalty, each sample under the weights of its visit; infinite where
+    visits do not know."""
 
 
 class Shards(Protocol):

@@ -8,7 +8,6 @@ import numpy as np
 
 from robustruct.errors import IncompatibleError
 from robustruct.optimizers.optimizer import Optimizer, Shards
-from robustruct.optimizers.tuning import SPARSE, Density
 
 
 def _dual_ascent() -> Optimizer:
@@ -82,7 +81,7 @@ def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
         return False
     if batch.n_samples * problem.n_labels**2 > MANY_PAIRS or not shards.tuning.scales.trivial:
         return False
-    return Density.of(problem).regime() is SPARSE
+    return shards.tuning.sparse
 
 
 def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:

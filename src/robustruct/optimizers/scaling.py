@@ -35,7 +35,7 @@ class Columns:
         slots = np.flatnonzero(design.batch.parent >= 0)
         rows = design.table_row[design.table_of[slots]]
         uses = np.bincount(rows, minlength=design.edges.shape[0]).astype(float)
-        parts = [_sums(design.nodes, np.ones(design.batch.n_nodes)), _sums(design.edges, uses)]
+        parts = [_sums(design.nodes), _sums(design.edges, uses)]
         squares, entries = (np.concatenate(both) for both in zip(*parts, strict=True))
         return cls(squares, entries, design.batch.n_nodes)
 
@@ -63,17 +63,26 @@ class Columns:
         return np.exp2(-np.round(np.log2(np.maximum(size, least) / least)))
 
 
-def _sums(matrix: FeatureMatrix, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(d,) sums of squares of the columns, and of entries that are not zero; ``times`` each row."""
+def _sums(matrix: FeatureMatrix, times: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(d,) sums of squares of the columns, and of entries that are not zero.
+
+    Each row counts once, or ``times``.
+    """
     with np.errstate(over="ignore"):
-        if isinstance(matrix, SparseRows):
-            each = np.repeat(times, np.diff(matrix.indptr))
-            width = matrix.shape[1]
-            return (
-                np.bincount(matrix.indices, each * matrix.data**2, width),
-                np.bincount(matrix.indices, each, width),
-            )
-        return times @ matrix**2, times @ (matrix != 0)
+        if not isinstance(matrix, SparseRows):
+            times = np.ones(len(matrix)) if times is None else times
+            return times @ matrix**2, times @ (matrix != 0)
+        width = matrix.shape[1]
+        if times is None:
+            entries = np.diff(matrix.column_offsets).astype(float)
+            if (matrix.data == 1.0).all():  # as in most text
+                return entries, entries
+            return np.bincount(matrix.indices, matrix.data**2, width), entries
+        each = np.repeat(times, np.diff(matrix.indptr))
+        return (
+            np.bincount(matrix.indices, each * matrix.data**2, width),
+            np.bincount(matrix.indices, each, width),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,14 +40,16 @@ class Tuning:
     """What columns of features are multiplied with, so that none is much larger than others."""
     pull: float = 0.0
     """Where kappa starts, and how far it is lowered when the gap stops falling."""
+    sparse: bool = False
+    """Whether weights are shared little, among samples and among the nodes of one."""
     natural: bool = False
     """Whether adversaries are Gibbs distributions, kept by their natural parameters."""
 
 
-SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0)
+SPARSE = Tuning(inner=1, skip=0.3, balance=0.02, mu=1.0, sparse=True)
 DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
-SMOOTH = Tuning(inner=16, skip=0.0, balance=0.2, mu=1.0, natural=True)
+SMOOTH = Tuning(inner=16, skip=0.1, balance=0.2, mu=1.0, natural=True)
 """For T > 0, whatever the data are like; a visit is one step, whatever ``inner`` says, whose length
 is searched for. Columns are not scaled."""
 

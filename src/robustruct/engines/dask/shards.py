@@ -215,7 +215,9 @@ class DaskShards:
             self.damping = max(1.0, MARGIN * self.ratio, 0.8 * self.damping)
             self.ratio = 0.0
         return PassStats(
-            sum(one.gap for one in seen.values()), sum(one.total_gap for one in seen.values())
+            sum(one.gap for one in seen.values()),
+            sum(one.total_gap for one in seen.values()),
+            sum(one.regret for one in seen.values()),
         )
 
     def _one_round(self, theta: np.ndarray, spec: PassSpec, seen: dict[str, PassStats]) -> None:

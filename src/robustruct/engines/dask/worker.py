@@ -208,7 +208,7 @@ def take_round(
     if isinstance(local, Missing):
         return local
     if not local.shards:
-        return Steps(SparseVector.of(np.zeros(0)), 0.0, PassStats(0.0, 0.0))
+        return Steps(SparseVector.of(np.zeros(0)), 0.0, PassStats(0.0, 0.0, 0.0))
     theta = here.theta.copy()
     seen = local.round(theta, here.centre, replace(spec, penalty=spec.penalty / damping))
     theta -= here.theta

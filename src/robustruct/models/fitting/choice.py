@@ -34,6 +34,8 @@ class Tried(NamedTuple):
     """Minus the mean cost per node."""
     trusted: bool
     """Whether training reached its tolerance in every fold."""
+    n_folds: int
+    """In how many folds; the best settings are compared in more where samples are few."""
 
     @property
     def setting(self) -> Setting:
@@ -50,8 +52,10 @@ class Choice:
 
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:
-        """What is not trusted is chosen only where nothing is; of equals the strongest penalty."""
-        best = max(tried, key=lambda one: (one.trusted, one.score, one.alpha))
+        """What is not trusted is chosen only where nothing is, and what was compared in fewer folds
+        than others never; of equals the strongest penalty.
+        """
+        best = max(tried, key=lambda one: (one.trusted, one.n_folds, one.score, one.alpha))
         return cls(best, tuple(tried))
 
     def alpha_scores(self) -> dict[float, float]:

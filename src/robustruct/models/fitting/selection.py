@@ -2,7 +2,8 @@
 
 One fit serves all decisions. The search goes along alpha first, then over the members of the family
 at the best strength of penalty, then along alpha again for the best of them; each fit starts from
-the one before it. The same folds, encoded once, serve all.
+the one before it. The same folds, encoded once, serve all. Where samples are few the choice is
+noisy: there the best few settings are compared once more, on other folds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import RepeatedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
 from robustruct.engines.engine import Samples
@@ -49,6 +50,9 @@ SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the wei
 TRIAL_TOL = 0.03  # trials are trained to this gap, or to ``tol`` if that is larger
 FOLDS = 5
 LARGE = 20_000  # nodes from which one part held out says enough
+REPEATS = 3  # of the folds where samples are few, the later ones for the best settings only
+FEW = 10_000  # nodes that all repeats together may hold out
+FINALISTS = 4  # settings that are compared once more
 
 
 class Place(NamedTuple):
@@ -109,15 +113,15 @@ def choose(model: StructuredModel, samples: Samples) -> Choice:
     search = _Search(model, samples)
     name, clock, pace = type(model).__name__, _Clock(model.max_time), Pace()
     with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as show:
-        for place in search.places():
+        for place, folds in search.steps():
             if not clock.has_time:
                 break
             setting, found = search.setting(place), []
-            for f, fold in enumerate(search.folds):
-                done = (len(search.trials) + f / len(search.folds)) / search.expected
-                show(f"{setting}, fold {f + 1} of {len(search.folds)}", pace.left(done))
+            for f, fold in enumerate(folds):
+                done = (search.n_steps + f / len(folds)) / search.expected
+                show(f"{setting}, fold {f + 1} of {len(folds)}", pace.left(done))
                 found.append(fold.trial(setting, search.decisions(place)))
-            search.trials[place] = _pooled(found)
+            search.take(place, found)
             clock.lap()
     clock.warn(name, len(search.trials))
     tried = search.tried()
@@ -171,18 +175,47 @@ class _Search:
         self.alphas = listed_alphas(model)
         # With its rows named, the cost stays the same in a fold that lacks a label.
         loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
-        splits = list(_splits(model, samples, batch.n_nodes))
-        self.folds = [_Fold(model, loss, samples, *split) for split in splits]
+        first, *others = _splits(model, samples, batch.n_nodes)
+        self.folds = [_Fold(model, loss, samples, *split) for split in first]
+        self.others = [(loss, samples, *split) for repeat in others for split in repeat]
+        self.tests = [test for repeat in (first, *others) for _, test in repeat]
+        self.found: dict[Place, list[dict[str, Trial]]] = {}
         self.trials: dict[Place, dict[str, Trial]] = {}
         self.first = FIRST / plan.weight
-        held_out = np.concatenate([test for _, test in splits])
-        self.baseline = best_constant(plan, problem).of(held_out)
+        self.baseline = best_constant(plan, problem).of(np.unique(np.concatenate(self.tests)))
+
+    @property
+    def n_steps(self) -> int:
+        """How many settings were tried, those that were compared once more counted twice."""
+        return sum(1 + (len(found) > len(self.folds)) for found in self.found.values())
 
     @property
     def expected(self) -> int:
-        """How many settings will be tried in the end, as far as one can say now."""
-        known = len(self.alphas) * len(self.members)
-        return max(known or 4 + 2 * len(self.members), len(self.trials) + 1)
+        """How many steps there will be in the end, as far as one can say now."""
+        known = len(self.alphas) * len(self.members) or 4 + 2 * len(self.members)
+        return max(known + FINALISTS * bool(self.others), self.n_steps + 1)
+
+    def steps(self) -> Iterator[tuple[Place, list[_Fold]]]:
+        """The points to try, each with its folds, once all before it have been tried."""
+        for place in self.places():
+            yield place, self.folds
+        finalists = self.finalists() if self.others else []
+        if len(finalists) > 1:
+            others = [_Fold(self.model, *given) for given in self.others]
+            for place in finalists:
+                yield place, others
+
+    def finalists(self) -> list[Place]:
+        """The best places, without those that are clearly worse than the first of them."""
+        ranked = sorted(self.trials, key=self.rank, reverse=True)[:FINALISTS]
+        best = self.best_of(ranked[0])
+        return [place for place in ranked if not best.clearly_better(self.best_of(place))]
+
+    def take(self, place: Place, found: Sequence[dict[str, Trial]]) -> None:
+        """Take note of how a place did in some more folds."""
+        every = self.found.setdefault(place, [])
+        every += found
+        self.trials[place] = _pooled(every, self.tests)
 
     def setting(self, place: Place) -> Setting:
         """The parameters of a model."""
@@ -255,22 +288,24 @@ class _Search:
                 return
             place = following
 
+    def rank(self, place: Place) -> tuple[bool, float, int]:
+        """What the best place has most of."""
+        found = self.best_of(place)
+        return found.trusted, found.score, -place.step
+
     def ranking(self) -> list[Place]:
         """One place for each member of the family, the best first."""
-
-        def rank(place: Place) -> tuple[bool, float, int]:
-            found = self.best_of(place)
-            return found.trusted, found.score, -place.step
-
         best: dict[tuple[str, float], Place] = {}
-        for place in sorted(self.trials, key=rank, reverse=True):
+        for place in sorted(self.trials, key=self.rank, reverse=True):
             best.setdefault(place[:2], place)
         return list(best.values())
 
     def tried(self) -> list[Tried]:
         """All that was tried."""
         return [
-            Tried(*self.setting(place), decision, trial.score, trial.trusted)
+            Tried(
+                *self.setting(place), decision, trial.score, trial.trusted, len(self.found[place])
+            )
             for place, found in self.trials.items()
             for decision, trial in found.items()
         ]
@@ -352,14 +387,23 @@ def best_constant(plan: Plan, problem: Problem) -> Trial:
     )
 
 
-def _pooled(folds: Sequence[dict[str, Trial]]) -> dict[str, Trial]:
-    """For each decision the held-out samples of all folds as one trial."""
+def _pooled(folds: Sequence[dict[str, Trial]], tests: Sequence[np.ndarray]) -> dict[str, Trial]:
+    """For each decision the held-out samples of some folds as one trial.
+
+    A sample that was held out several times counts once, with the mean of its costs.
+    """
+    _, sample_of = np.unique(np.concatenate(tests[: len(folds)]), return_inverse=True)
+    times = np.bincount(sample_of)
+
+    def mean(parts: list[np.ndarray]) -> np.ndarray:
+        return np.bincount(sample_of, np.concatenate(parts)) / times
+
     pooled = {}
     for decision in folds[0]:
         trials = [found[decision] for found in folds]
-        weights = np.concatenate([trial.weights for trial in trials])
+        weights = mean([trial.weights for trial in trials])
         check_some_weight(weights.sum(), "weight", "held-out node")
-        costs = np.concatenate([trial.costs for trial in trials])
+        costs = mean([trial.costs for trial in trials])
         pooled[decision] = Trial(costs, weights, all(trial.trusted for trial in trials))
     return pooled
 
@@ -464,12 +508,14 @@ class _Fold:
 
 def _splits(
     model: StructuredModel, samples: Samples, n_nodes: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The folds that ``cv`` asks for; "auto" holds one fifth out where samples are many."""
+) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """The folds that ``cv`` asks for, and repeats of them.
+
+    "auto" holds one fifth out where samples are many, and repeats the folds where they are few.
+    """
     n_samples, cv = len(samples.y), model.cv
     if not isinstance(cv, int | np.integer | str):
-        yield from check_cv(cv).split(np.arange(n_samples))
-        return
+        return [list(check_cv(cv).split(np.arange(n_samples)))]
     n_folds = min(FOLDS, n_samples) if isinstance(cv, str) else int(cv)
     if n_samples < 2:
         raise InvalidInputError(
@@ -481,11 +527,12 @@ def _splits(
             f"{type(model).__name__}: cv={n_folds} folds, but there are {n_samples} samples; "
             f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
         )
-    folds = KFold(n_folds, shuffle=True, random_state=model.random_state)
-    for split in folds.split(np.arange(n_samples)):
-        yield split
-        if isinstance(cv, str) and n_nodes >= LARGE:
-            return
+    repeats = max(1, min(REPEATS, FEW // n_nodes)) if isinstance(cv, str) else 1
+    folds = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=model.random_state)
+    every = list(folds.split(np.arange(n_samples)))
+    if isinstance(cv, str) and n_nodes >= LARGE:
+        return [every[:1]]
+    return [every[first : first + n_folds] for first in range(0, len(every), n_folds)]
 
 
 def _part(samples: Samples, indices: np.ndarray) -> Samples:

@@ -1,0 +1,194 @@
+"""Compiled code: where it is kept, and a word to whoever waits for it.
+
+Numba keeps code in the first of three folders that it can write: the one named by
+``NUMBA_CACHE_DIR``, ``__pycache__`` beside the source, the user's own. Where it can write none of
+them it refuses the function, and code that was put into the first two beforehand, as in a container
+that is read-only when it runs, it does not look at. Here both work.
+"""
+
+import threading
+import time
+from contextlib import contextmanager
+
+from numba import _dynfunc
+from numba.core import event
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+from robustruct.progress import note
+
+PATIENCE = 2.0  # seconds of compiling after which to say so
+
+
+def _read_only(locator):
+    """The cache of a function in a folder that numba would have to write to."""
+    unchecked = type(locator.__name__, (locator,), {"ensure_cache_path": lambda self: None})
+    implementation = type("Impl", (FunctionCache._impl_class,), {"_locator_classes": [unchecked]})
+    return type("ReadOnlyCache", (FunctionCache,), {"_impl_class": implementation})
+
+
+_ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._locator_classes[:2]]
+
+
+class KeptCode(NullCache):
+    """Compiled code of a function on disk: read wherever it is, written where that is possible."""
+
+    def __init__(self, function):
+        self._function = function
+        try:
+            self._writable = FunctionCache(function)
+        except RuntimeError:  # no folder can be written
+            self._writable = NullCache()
+
+    @property
+    def cache_path(self):
+        """The folder that code is written to; None if there is none."""
+        return self._writable.cache_path
+
+    def load_overload(self, sig, target_context):
+        """The code for some types of arguments, or None."""
+        found = None
+        try:
+            found = self._writable.load_overload(sig, target_context)
+        except Exception:  # of another version, whose types are gone: numba reads before it checks
+            self.flush()
+        for elsewhere in _ELSEWHERE:
+            if found is not None:
+                break
+            try:
+                found = elsewhere(self._function).load_overload(sig, target_context)
+            except Exception:  # not readable, no such folder, or of another version
+                continue
+        return found
+
+    def save_overload(self, sig, cres):
+        """Keep it if that is possible; the process has it in any case."""
+        try:
+            self._writable.save_overload(sig, cres)
+        except OSError as error:
+            note(f"compiled code could not be kept ({error}); this process goes on with it.")
+            self._writable = NullCache()
+
+    def flush(self):
+        """Forget what is on disk."""
+        self._writable.flush()
+
+
+class _Unfinished(JITCodeLibrary):
+    """Code of a helper before machine code is generated from it: kernels take it in as it is."""
+
+    def _optimize_functions(self, ll_module):
+        ll_module.data_layout = self._codegen._data_layout  # the rest is done with the whole
+
+    def _optimize_final_module(self):
+        # Loops become vectors where they stand alone; what calls others waits for the kernel.
+        if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def _no_executable(library, description, environment):
+    """What numba knows the compiled function by; without an address, Python cannot call it."""
+    name = description.qualname.split(".")[-1]
+    module = description.lookup_module()
+    return _dynfunc.make_function(module, name, "", 0, environment, (library,))
+
+
+class Fragment(Compiler):
+    """Compiles a helper, which nothing but kernels call.
+
+    Numba would optimise it, and generate machine code, at every level of its callers. Here that
+    is done in the kernel, and for helpers that call no others once before.
+    """
+
+    def compile_extra(self, func):
+        context = self.state.targetctx  # a copy, for this function alone
+        self.state.library = _Unfinished(context.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        context.get_executable = _no_executable
+        return super().compile_extra(func)
+
+
+class Whole(Compiler):
+    """Compiles a kernel, with the helpers that it calls."""
+
+    def compile_extra(self, func):
+        result = super().compile_extra(func)
+        for environment in result._find_referenced_environments():
+            result.library.codegen.set_env(environment.env_name, environment)
+        return result
+
+
+class _Notice(event.Listener):
+    """Says once, while it happens, that time goes into compiling."""
+
+    def __init__(self):
+        self._said = False
+        self._depth = 0  # functions in work, each for the sake of the one before
+        self._spent, self._since = 0.0, 0.0
+        self._timer = None
+
+    def on_start(self, event):
+        function = event.data["dispatcher"]
+        if self._depth == 0 and not function.py_func.__module__.startswith("robustruct."):
+            return  # code of the user's own
+        self._depth += 1
+        if self._depth > 1 or self._said:
+            return
+        self._since = time.monotonic()
+        left = max(0.0, PATIENCE - self._spent)
+        self._timer = threading.Timer(left, self._say, [function])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def on_end(self, event):
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._spent += time.monotonic() - self._since
+
+    def _say(self, function):
+        self._said = True
+        where = function._cache.cache_path
+        if where:
+            kept = f"This happens once: the code is kept in {where}"
+        else:
+            kept = (
+                "It cannot be kept, as no folder for it can be written, so every process compiles "
+                "anew: name a folder in NUMBA_CACHE_DIR"
+            )
+        name = function.py_func.__name__
+        note(f"compiling code for this machine ({name} and more). {kept}.")
+
+
+event.register("numba:compile", _Notice())
+
+
+@contextmanager
+def counted():
+    """Yields a list to which the name of every function compiled meanwhile is added."""
+    names = []
+
+    class Count(event.Listener):
+        def on_start(self, event):
+            pass
+
+        def on_end(self, event):
+            names.append(event.data["dispatcher"].py_func.__qualname__)
+
+    listener = Count()
+    event.register("numba:compile", listener)
+    try:
+        yield names
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+def folder():
+    """Where code of kernels is kept; None if no such folder can be written."""
+    return KeptCode(folder).cache_path
