@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import as_floats
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch

@@ -12,10 +12,10 @@ Whatever a solver did inside, what is reported are these bounds, recomputed from
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.game.certified import certified, rounding_of
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.kernels.game_bounds import (
