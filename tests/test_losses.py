@@ -290,3 +290,10 @@ def test_long_labels_are_cut_short_where_costs_are_shown(label):
     with pytest.raises(InvalidInputError, match="the right answer must cost no more") as raised:
         CostMatrix([[0, 1], [1, 2]], ["a", label])
     assert len(str(raised.value)) < 600
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "a"], "a" * 50_000], ids=["few", "many"])
+def test_classes_that_are_listed_twice_are_refused(classes):
+    """Before a matrix of all of them is made, which would take 20 GB."""
+    with pytest.raises(InvalidInputError, match=r"classes hold \d+ labels, of which [12] are"):
+        Hamming().evaluate([], [], classes)

@@ -49,6 +49,11 @@ class Loss(ABC):
         order = as_labels(classes) if classes is not None else self._default_classes(y_true, y_pred)
         predicted = encode_labels(y_pred, order, "y_pred")
         known = set(order.tolist())
+        if len(known) < len(order):
+            raise InvalidInputError(
+                f"classes hold {len(order)} labels, of which {len(known)} are distinct; list each "
+                "once."
+            )
         unseen = sorted_labels([y_true, order]).tolist()
         labels = as_labels([*order.tolist(), *(label for label in unseen if label not in known)])
         costs = costs_with_unknown(self, labels, order)
