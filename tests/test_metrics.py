@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from robustruct.errors import InvalidInputError
 from robustruct.losses import CostMatrix
-from robustruct.metrics import mean_loss
+from robustruct.metrics import confusion, mean_loss
 
 COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.5, 1.0], [3.0, 7.0, 0.0]])  # [true, predicted]
 
@@ -110,3 +110,10 @@ def test_bad_arguments_are_named(arguments, message):
     good = {"y_true": [[0, 1], [1]], "y_pred": [[0, 1], [1]]}
     with pytest.raises(InvalidInputError, match=message):
         mean_loss(**{**good, **arguments})
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "a"], "a" * 50_000], ids=["few", "many"])
+def test_classes_that_are_listed_twice_are_refused(classes):
+    """Before a table of all of them is made, which would take 20 GB."""
+    with pytest.raises(InvalidInputError, match=r"classes hold \d+ labels, of which [12] are"):
+        confusion(["a"], ["a"], classes)

@@ -18,7 +18,7 @@ from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
 from robustruct.graphs import Batch
 from robustruct.inference import allowed_labels
-from robustruct.losses import Labels, as_labels
+from robustruct.losses import Labels, as_classes, as_labels
 from robustruct.scores import Scores
 
 SCHEMES = ("BIO", "BIOES")
@@ -50,13 +50,9 @@ class Constraints:
         Pairs with a label that ``classes`` lack have no effect: it cannot be predicted anyway.
         ``type_labels`` lists, type by type, the labels that its nodes may have.
         """
-        labels = as_labels(classes).tolist()
+        labels = as_classes(classes).tolist()
         k = len(labels)
         place = {label: a for a, label in enumerate(labels)}
-        if len(place) < k:
-            raise InvalidInputError(
-                f"classes hold {k} labels, of which {len(place)} are distinct; list each once."
-            )
         rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros((1, k)))
         if type_labels:
             types = np.full((len(type_labels), k), -np.inf)

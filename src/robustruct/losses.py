@@ -46,14 +46,11 @@ class Loss(ABC):
             raise InvalidInputError(
                 f"y_true labels {len(y_true)} nodes but y_pred labels {len(y_pred)}."
             )
-        order = as_labels(classes) if classes is not None else self._default_classes(y_true, y_pred)
+        order = (
+            as_classes(classes) if classes is not None else self._default_classes(y_true, y_pred)
+        )
         predicted = encode_labels(y_pred, order, "y_pred")
         known = set(order.tolist())
-        if len(known) < len(order):
-            raise InvalidInputError(
-                f"classes hold {len(order)} labels, of which {len(known)} are distinct; list each "
-                "once."
-            )
         unseen = sorted_labels([y_true, order]).tolist()
         labels = as_labels([*order.tolist(), *(label for label in unseen if label not in known)])
         costs = costs_with_unknown(self, labels, order)
@@ -480,6 +477,17 @@ def as_labels(labels: Any) -> np.ndarray:
     if array.ndim != 1:
         raise InvalidInputError(f"labels have shape {array.shape}; expected one label per node.")
     _check_comparable(array)
+    return array
+
+
+def as_classes(classes: Any) -> np.ndarray:
+    """The same for labels of which none may be listed twice."""
+    array = as_labels(classes)
+    n_distinct = len(set(array.tolist()))
+    if n_distinct < len(array):
+        raise InvalidInputError(
+            f"classes hold {len(array)} labels, of which {n_distinct} are distinct; list each once."
+        )
     return array
 
 

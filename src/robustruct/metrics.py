@@ -14,6 +14,7 @@ from robustruct.errors import InvalidInputError, shown
 from robustruct.losses import (
     Labels,
     LossLike,
+    as_classes,
     as_labels,
     as_loss,
     encode_labels,
@@ -224,7 +225,7 @@ def _codes(
     true, n_nodes = _flat_labels(y_true, "y_true")
     predicted, n_predicted = _flat_labels(y_pred, "y_pred")
     _check_same_sizes(n_nodes, n_predicted, "y_pred")
-    order = sorted_labels([true, predicted]) if classes is None else as_labels(classes)
+    order = sorted_labels([true, predicted]) if classes is None else as_classes(classes)
     return (
         encode_labels(true, order, "y_true"),
         encode_labels(predicted, order, "y_pred"),
