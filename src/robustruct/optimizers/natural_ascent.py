@@ -35,7 +35,7 @@ class GibbsAscent(PairwiseAscent):
     """
 
     first_check = 20
-    first_optimism = 0.5
+    first_optimism = 0.45
     mixes = False
 
 
