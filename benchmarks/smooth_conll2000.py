@@ -35,7 +35,7 @@ from timing import machine, rounded, show, timed
 
 BARS = {"CRF": 1 / 30, "CRF, near": 1 / 20, "AGM T=1": 1 / 15, "AGM T=0.3": 1 / 10}
 TWO_THREADS_BAR = 1 / 45  # for the CRF
-NEAR, NEAR_GAP = 1e-4, 2.5e-4
+NEAR, NEAR_GAP = 1e-4, 1.2e-4
 """How far the objective may be from the optimum, and a gap at which it is that near."""
 
 
