@@ -8,6 +8,7 @@ import os
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from robustruct.kernels._jit import helper
@@ -67,6 +68,25 @@ def _replace(typing_context, counters, i, old, new):
         return builder.extract_value(result, 1)
 
     return types.boolean(counters, types.intp, types.int64, types.int64), code
+
+
+@intrinsic
+def fetch_row(typing_context, rows, i):
+    """Have the cache fetch the first 128 bytes of rows[i], for whoever reads them soon."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = builder.extract_value(array.strides, 0)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.gep(builder.bitcast(array.data, byte), [builder.mul(stride, arguments[1])])
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for line in (0, 64):
+            at = builder.gep(place, [ir.Constant(ir.IntType(64), line)])
+            builder.call(fetch, [at, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp), code
 
 
 @helper

@@ -9,6 +9,7 @@ import numpy as np
 
 from robustruct.kernels._jit import helper, quick_helper, quick_part
 from robustruct.kernels.gibbs_cliques import clique_marginals
+from robustruct.kernels.lanes import times_rows
 from robustruct.kernels.structs import OwnTree, PaddedExponentials, PaddedMessages
 
 LEAST32, LEAST64 = np.float32(1e-24), 1e-200  # sums below may have lost terms that matter
@@ -95,44 +96,6 @@ def table_exponentials(scores, out, transposed):
 
 
 @quick_helper
-def times_rows(factors, rows, count, out):
-    """out = Σ_x<count factors[x] rows[x]; eight sums at a time stay in a register."""
-    one = np.uint64(1)  # unsigned, or numba would allow for negative indices
-    for start in range(0, len(out), 8):
-        a0 = np.uint64(start)
-        a1 = a0 + one
-        a2 = a1 + one
-        a3 = a2 + one
-        a4 = a3 + one
-        a5 = a4 + one
-        a6 = a5 + one
-        a7 = a6 + one
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = out.dtype.type(0)
-        for at in range(count):
-            x = np.uint64(at)
-            v = factors[x]
-            s0 += v * rows[x, a0]
-            s1 += v * rows[x, a1]
-            s2 += v * rows[x, a2]
-            s3 += v * rows[x, a3]
-            s4 += v * rows[x, a4]
-            s5 += v * rows[x, a5]
-            s6 += v * rows[x, a6]
-            s7 += v * rows[x, a7]
-        out[a0], out[a1], out[a2], out[a3] = s0, s1, s2, s3
-        out[a4], out[a5], out[a6], out[a7] = s4, s5, s6, s7
-
-
-@quick_helper
-def dot(a, b):
-    """Σ a b."""
-    total = a.dtype.type(0)
-    for y in range(len(a)):
-        total += a[y] * b[y]
-    return total
-
-
-@quick_helper
 def add_up_edges(n, m, local, inside, share, sums):
     """sums[t] = Σ over the edges of table t of (first node's factor) x (second node's factor)."""
     k, width = sums.shape[1], sums.shape[2]
@@ -141,7 +104,7 @@ def add_up_edges(n, m, local, inside, share, sums):
         plain = plain and local.transposed[i] == 0
     if plain:  # all edges of a row of sums at once, in registers
         for x in range(k):
-            times_rows(inside[:n, x], share, n, sums[0, x])
+            times_rows(inside[:n, x], share, n, sums[0], x)
         return
     for t in range(m):
         for x in range(k):
@@ -163,25 +126,26 @@ def add_up_edges(n, m, local, inside, share, sums):
 def up_and_down(n, m, local, exps, work, least, r, sums):
     """Marginals r (n, width) and sums (m, k, width) by own table; return log Z of the exponentials.
 
-    NaN where a sum fell below ``least``, or marginals do not add up.
+    Those of nodes become what each node and all below it amount to. NaN where a sum fell below
+    ``least``, or marginals do not add up.
     """
     k = exps.tables.shape[1]
     width = exps.nodes.shape[1]
-    inside, message, share = work
+    inside, message, share = exps.nodes, work.message, work.share
     zero, one = r.dtype.type(0), r.dtype.type(1)
-    log_z = 0.0
-    for i in range(n):
-        for y in range(width):
-            inside[i, y] = exps.nodes[i, y]
+    log_z, scales = 0.0, 1.0
     for i in range(n):
         a = inside[i]
+        if scales < 1e-100 or scales > 1e100:  # logarithms of many scales at once
+            log_z += np.log(scales)
+            scales = 1.0
         if local.up[i] < 0:
             total = zero
             for y in range(width):
                 total += a[y]
             if not total >= least:
                 return np.nan
-            log_z += np.log(np.float64(total))
+            scales *= np.float64(total)
             total = one / total
             for y in range(width):
                 r[i, y] = a[y] * total
@@ -189,15 +153,15 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
         t = local.table[i]
         out = message[i]
         if local.transposed[i] == 0:
-            times_rows(a, exps.tables[t], k, out)
+            times_rows(a, exps.tables[t], k, message, i)
         else:
-            times_rows(a, exps.transposed[t], k, out)
+            times_rows(a, exps.transposed[t], k, message, i)
         top = zero
         for y in range(width):
             top = out[y] if out[y] > top else top
         if not top >= least:
             return np.nan
-        log_z += np.log(np.float64(top))
+        scales *= np.float64(top)
         top = one / top
         above = inside[local.up[i]]
         for y in range(width):
@@ -215,9 +179,9 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
         for y in range(width):
             part[y] = scale * above[y] / got[y] if got[y] > zero else zero
         if local.transposed[i] == 0:
-            times_rows(part, exps.transposed[t], k, out)
+            times_rows(part, exps.transposed[t], k, r, i)
         else:
-            times_rows(part, exps.tables[t], k, out)
+            times_rows(part, exps.tables[t], k, r, i)
         total = zero
         for y in range(width):
             out[y] *= a[y]
@@ -229,7 +193,7 @@ def up_and_down(n, m, local, exps, work, least, r, sums):
         for x in range(k):
             for y in range(width):
                 sums[t, x, y] *= exps.tables[t, x, y]
-    return log_z
+    return log_z + np.log(scales)
 
 
 @helper
@@ -327,7 +291,6 @@ def gibbs_scratch(like, n, m, k):
         np.zeros((m, k, width), like.dtype),
     )
     messages = PaddedMessages(
-        np.zeros((n, width), like.dtype),
         np.zeros((size, width), like.dtype),
         np.zeros((n, width), like.dtype),
     )

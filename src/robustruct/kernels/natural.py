@@ -14,19 +14,11 @@ the Gibbs distribution of the scores.
 
 import numpy as np
 
-from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
+from robustruct.kernels._atomic import add_one, fetch_row, read, take_below, wait_for, write
 from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import quick_helper, quick_kernel, quick_part
-from robustruct.kernels.gibbs import (
-    LEAST32,
-    dot,
-    enter,
-    gibbs_scratch,
-    marginals,
-    times_rows,
-    true_edges,
-)
-from robustruct.kernels.linear import row_product
+from robustruct.kernels.gibbs import LEAST32, enter, gibbs_scratch, marginals, true_edges
+from robustruct.kernels.lanes import dot, gather_rows, scatter_row, times_rows
 from robustruct.kernels.structs import FREE, NOBODY, TRUTH
 
 F = np.float32
@@ -34,117 +26,102 @@ TAKEN, VISITED, OPEN = 0, 1, 2  # counters
 TRIES = 8  # of γ; with 4 weak penalties do not converge
 SLACK = F(0.3)  # 0.1 takes a fifth longer: few passes fewer, many more tries
 FULL = F(0.98)
+EXPECTED, PLAYED, ADDED = 0, 1, 2  # rows of scratch: L r, p, w L'p
 
 
 @quick_helper
-def project(v, k):
-    """v[:k] <- the nearest point of the simplex, by Newton on the threshold from below."""
+def project(v):
+    """v <- the nearest point of the simplex, by Newton on the threshold from below."""
     threshold = v[0]
-    for y in range(1, k):
+    for y in range(1, len(v)):
         threshold = v[y] if v[y] > threshold else threshold
     threshold -= F(1)
     for _ in range(30):
         total, above = F(0), F(0)
-        for y in range(k):
-            if v[y] > threshold:
-                total += v[y] - threshold
-                above += F(1)
+        for y in range(len(v)):
+            total += v[y] - threshold if v[y] > threshold else F(0)
+            above += F(1) if v[y] > threshold else F(0)
         new = threshold + (total - F(1)) / above
         if new <= threshold:
             break
         threshold = new
-    for y in range(k):
+    for y in range(len(v)):
         v[y] = v[y] - threshold if v[y] > threshold else F(0)
-    for y in range(k, len(v)):
-        v[y] = F(0)
 
 
 @quick_part
-def predictor_costs(i, r, samples, costs, mask, settings, expected, p, out):
-    """out = w_i L'p_i for node i; return what p gives away, w_i (p'L r − min L r).
+def predictor_costs(i, r, samples, costs, mask, settings, rows):
+    """rows[ADDED] = w_i L'p_i for node i; return what p gives away, w_i (p'L r − min L r).
 
     mask (width,): labels that cannot occur are not predicted.
     """
     k = len(costs.of_labels)
     weight = costs.weight[i]
+    expected, p, added = rows[EXPECTED], rows[PLAYED], rows[ADDED]
     if settings.player == TRUTH:
         row = costs.of_predictor[samples.labels[i]]
-        for y in range(len(out)):
-            out[y] = weight * row[y]
+        for y in range(len(added)):
+            added[y] = weight * row[y]
         return F(0)
-    times_rows(r, costs.of_labels, k, expected)
-    for y in range(k):
+    times_rows(r, costs.of_labels, k, rows, EXPECTED)
+    for y in range(len(p)):
         p[y] = costs.p0[i, y] - F(settings.inv_mu) * expected[y] + mask[y]
-    project(p, k)
-    times_rows(p, costs.of_predictor, k, out)
+    project(p)
+    times_rows(p, costs.of_predictor, k, rows, ADDED)
     least, mean = F(np.inf), F(0)
-    for y in range(k):
+    for y in range(len(p)):
         least = expected[y] if expected[y] < least and mask[y] == F(0) else least
         mean += p[y] * expected[y]
-    for y in range(len(out)):
-        out[y] *= weight
+        added[y] *= weight
     return weight * (mean - least)
 
 
 @quick_part
-def node_scores(s, samples, features, weights, rules, costs, settings, r, work, out):
+def node_scores(s, samples, features, weights, rules, costs, settings, r, rows, out):
     """out (n, width) = X but for a constant per node; return two costs of the predictor.
 
     These are what it gives away, and what it pays on the truth, Σ_i w_i (L'p_i)_{y_i}.
 
-    r (n, width) are the marginals it answers. work: (k,) float64 and three rows of float32.
+    r (n, width) are the marginals it answers. rows (3, width): scratch.
     """
-    k = weights.node.shape[1]
-    base, row, expected, p, added = work
-    inverse, nodes = 1.0 / settings.temperature, features.nodes
+    inverse, nodes = F(1.0 / settings.temperature), features.nodes
     lo = samples.offsets[s]
     regret, paid = 0.0, 0.0
+    added = rows[ADDED]
     for i in range(samples.offsets[s + 1] - lo):
-        mask = rules.unary_mask[rules.node_kind[lo + i]]
-        begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
-        row_product(begin, end, nodes.indices, nodes.data, weights.node, base, row)
+        mask, row = rules.unary_mask[rules.node_kind[lo + i]], out[i]
+        gather_rows(nodes.indptr[lo + i], nodes.indptr[lo + i + 1], nodes, weights.node, out, i)
         if settings.player != NOBODY:
-            regret += predictor_costs(
-                lo + i, r[i], samples, costs, mask, settings, expected, p, added
-            )
-            for y in range(k):
+            regret += predictor_costs(lo + i, r[i], samples, costs, mask, settings, rows)
+            for y in range(len(row)):
                 row[y] += added[y]
             paid += added[samples.labels[lo + i]]
-        top = -np.inf
-        for y in range(k):
+        top = F(-np.inf)
+        for y in range(len(row)):
             top = row[y] if row[y] > top and mask[y] == F(0) else top
-        for y in range(k):
-            out[i, y] = F((row[y] - top) * inverse) + mask[y]
-        for y in range(k, out.shape[1]):
-            out[i, y] = mask[y]
+        for y in range(len(row)):
+            row[y] = (row[y] - top) * inverse + mask[y]
     return regret, paid
 
 
 @quick_part
-def table_scores(s, samples, features, weights, rules, temperature, row, out):
+def table_scores(s, samples, features, weights, rules, temperature, out):
     """out (m, k, width): the scores of the own tables divided by T, but for constants."""
-    k = weights.node.shape[1]
-    inverse = 1.0 / temperature
-    start = samples.table_start[s]
+    inverse, edges = F(1.0 / temperature), features.edges
+    start, k = samples.table_start[s], len(rules.pair_mask)
+    flat = out.reshape((len(out), k * out.shape[2]))
     for t in range(samples.table_start[s + 1] - start):
-        at = samples.row[start + t]
-        for code in range(k * k):
-            row[code] = 0.0
-        for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
-            value, edge = features.edges.data[j], weights.edge[features.edges.indices[j]]
-            for code in range(k * k):
-                row[code] += value * edge[code]
-        top = -np.inf
+        at, table = samples.row[start + t], out[t]
+        gather_rows(edges.indptr[at], edges.indptr[at + 1], edges, weights.edge, flat, t)
+        top = F(-np.inf)
         for x in range(k):
-            for y in range(k):
-                allowed = rules.pair_mask[x, y] == F(0)
-                top = row[x * k + y] if allowed and row[x * k + y] > top else top
+            row, mask = table[x], rules.pair_mask[x]
+            for y in range(len(row)):
+                top = row[y] if row[y] > top and mask[y] == F(0) else top
         for x in range(k):
-            mask, to = rules.pair_mask[x], out[t, x]
-            for y in range(k):
-                to[y] = F((row[x * k + y] - top) * inverse) + mask[y]
-            for y in range(k, len(to)):
-                to[y] = mask[y]
+            row, mask = table[x], rules.pair_mask[x]
+            for y in range(len(row)):
+                row[y] = (row[y] - top) * inverse + mask[y]
 
 
 @quick_helper
@@ -170,12 +147,12 @@ def products(s, samples, features, grams, costs, settings, rate, state, goal, ne
     """(<goal − parameters, δ>, b(δ)) for the change δ of the marginals from state to new.
 
     state: (r, sums) of the sample; goal: (X − psi, X_E − tables); new: (r, sums). work: (δ of the
-    nodes, δ of the tables, a row, rows for the columns that the sample uses).
+    nodes, δ of the tables, rows of scratch, rows for the columns that the sample uses).
     """
     r, sums = state
     d, d_tables = goal
     new_r, new_sums = new
-    delta, delta_tables, row, columns = work
+    delta, delta_tables, rows, columns = work
     lo = samples.offsets[s]
     n = samples.offsets[s + 1] - lo
     m = samples.table_start[s + 1] - samples.table_start[s]
@@ -189,11 +166,12 @@ def products(s, samples, features, grams, costs, settings, rate, state, goal, ne
     gram = grams.nodes[grams.node_start[s] : grams.node_start[s + 1]]
     for i in range(n):
         if len(gram):  # symmetric: what is below the diagonal counts twice
-            times_rows(gram[i * n : (i + 1) * n], delta, i, row)
-            bend += F(2) * dot(row, delta[i]) + gram[i * n + i] * dot(delta[i], delta[i])
+            times_rows(gram[i * n : (i + 1) * n], delta, i, rows, EXPECTED)
+            bend += F(2) * dot(rows[EXPECTED], delta[i])
+            bend += gram[i * n + i] * dot(delta[i], delta[i])
         if settings.player == FREE:
-            times_rows(delta[i], costs.of_labels, k, row)
-            bend_cost += costs.weight[lo + i] * dot(row, row)
+            times_rows(delta[i], costs.of_labels, k, rows, EXPECTED)
+            bend_cost += costs.weight[lo + i] * dot(rows[EXPECTED], rows[EXPECTED])
     if len(gram) == 0:
         bend += moved_features(lo, n, grams.n_columns[s], features, grams.local, delta, columns)
     for t in range(m):
@@ -341,23 +319,16 @@ def step(s, samples, trees, adversary, linear, game, goal, points, scratch, work
 @quick_part
 def apply_change(s, place, samples, features, weights, changes):
     """θ follows the change of sample s."""
-    k = weights.node.shape[1]
+    nodes, edges = features.nodes, features.edges
     lo = samples.offsets[s]
     for i in range(samples.offsets[s + 1] - lo):
-        change = changes.nodes[place, i]
-        for j in range(features.nodes.indptr[lo + i], features.nodes.indptr[lo + i + 1]):
-            value, row = features.nodes.data[j], weights.node[features.nodes.indices[j]]
-            for y in range(k):
-                row[y] += value * change[y]
-    start = samples.table_start[s]
+        begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
+        scatter_row(begin, end, nodes, changes.nodes[place], i, weights.node)
+    start, own = samples.table_start[s], changes.tables[place]
+    flat = own.reshape((len(own), own.shape[1] * own.shape[2]))
     for t in range(samples.table_start[s + 1] - start):
         at = samples.row[start + t]
-        for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
-            value, row = features.edges.data[j], weights.edge[features.edges.indices[j]]
-            for x in range(k):
-                change = changes.tables[place, t, x]
-                for y in range(k):
-                    row[x * k + y] += value * change[y]
+        scatter_row(edges.indptr[at], edges.indptr[at + 1], edges, flat, t, weights.edge)
 
 
 @quick_kernel
@@ -379,11 +350,10 @@ def natural_visits(
     changes, stats = found
     at_once = len(changes.moved)
     done = 0
-    k, width = weights.node.shape[1], adversary.r.shape[1]
+    k, width = adversary.tables.shape[1], adversary.r.shape[1]
     n, m = changes.nodes.shape[1], changes.tables.shape[1]
     scratch = gibbs_scratch(adversary.r, n, m, k)
-    rows = (np.zeros(k), np.empty(k), np.zeros(width, F), np.zeros(width, F), np.zeros(width, F))
-    flat = np.empty(k * k)
+    rows = np.zeros((3, width), F)
     goal = np.zeros((n, width), F), np.zeros((m, k, width), F)
     d = np.zeros((n, width), F), np.zeros((m, k, width), F)
     trial = np.zeros((n, width), F), np.zeros((m, k, width), F)
@@ -394,7 +364,7 @@ def natural_visits(
     work = (
         np.zeros((n, width), F),
         np.zeros((m, k, width), F),
-        np.zeros(width, F),
+        rows,
         np.zeros((columns, width), F),
     )
     while True:
@@ -417,13 +387,17 @@ def natural_visits(
             continue
         s = order[at]
         place = at % at_once
+        if at + 1 < len(order):  # the next sample's weights are on their way meanwhile
+            lo, hi = samples.offsets[order[at + 1]], samples.offsets[order[at + 1] + 1]
+            for j in range(features.nodes.indptr[lo], features.nodes.indptr[hi]):
+                fetch_row(weights.node, features.nodes.indices[j])
         lo, hi = samples.offsets[s], samples.offsets[s + 1]
         enter(s, samples, scratch[0])
         r = adversary.r[lo:hi]
         stats.predictor_regret[s], paid = node_scores(
             s, samples, features, weights, rules, costs, settings, r, rows, goal[0]
         )
-        table_scores(s, samples, features, weights, rules, settings.temperature, flat, goal[1])
+        table_scores(s, samples, features, weights, rules, settings.temperature, goal[1])
         linear, points = (features, grams), (d, trial, new)
         change = changes.nodes[place], changes.tables[place]
         stats.gap[s], log_z, changes.moved[place] = step(
@@ -437,10 +411,26 @@ def natural_visits(
 def move_predictors(lo, hi, costs, rules, inv_mu, r):
     """p0 <- Proj(p0 − L r / mu) for nodes lo .. hi-1."""
     k = len(costs.of_labels)
-    expected = np.zeros(r.shape[1], F)
+    rows = np.zeros((1, r.shape[1]), F)
     for i in range(lo, hi):
-        mask = rules.unary_mask[rules.node_kind[i]]
-        times_rows(r[i], costs.of_labels, k, expected)
-        for y in range(k):
-            costs.p0[i, y] += mask[y] - F(inv_mu) * expected[y]
-        project(costs.p0[i], k)
+        mask, p = rules.unary_mask[rules.node_kind[i]], costs.p0[i]
+        times_rows(r[i], costs.of_labels, k, rows, EXPECTED)
+        for y in range(len(p)):
+            p[y] += mask[y] - F(inv_mu) * rows[EXPECTED, y]
+        project(p)
+
+
+@quick_kernel
+def to_single(first, last, theta, out):
+    """Rows first .. last-1 of θ (rows, k) into those of out (rows, width), float32."""
+    for i in range(first, last):
+        for y in range(theta.shape[1]):
+            out[i, y] = theta[i, y]
+
+
+@quick_kernel
+def from_single(first, last, single, theta):
+    """And back."""
+    for i in range(first, last):
+        for y in range(theta.shape[1]):
+            theta[i, y] = single[i, y]

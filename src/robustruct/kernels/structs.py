@@ -733,6 +733,15 @@ class PaddedRules(NamedTuple):
     """(k, width) [first, second label]."""
 
 
+class PaddedWeights(NamedTuple):
+    """θ for the time of visits, in float32."""
+
+    node: np.ndarray
+    """(d, width)."""
+    edge: np.ndarray
+    """(e, k * width) [feature, first * width + second label]."""
+
+
 class PaddedCosts(NamedTuple):
     """The cost matrix L both ways, and the weights of the nodes."""
 
@@ -830,9 +839,7 @@ class PaddedExponentials(NamedTuple):
 
 
 class PaddedMessages(NamedTuple):
-    """Scratch of one sweep up and one down."""
+    """Scratch of one sweep up and one down, (longest, width) each."""
 
-    inside: np.ndarray
-    """(longest, width)."""
     message: np.ndarray
     share: np.ndarray

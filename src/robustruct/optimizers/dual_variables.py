@@ -112,6 +112,13 @@ class DualVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
+    def working(self, theta: np.ndarray) -> np.ndarray:
+        """Visits take θ as it is."""
+        return theta
+
+    def put_back(self, weights: np.ndarray, theta: np.ndarray) -> None:
+        """They have moved θ itself."""
+
     def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
         """Improve the adversaries of samples ``order``, and θ with them."""
         problem, batch, q = self.problem, self.problem.design.batch, self.q

@@ -32,8 +32,14 @@ class Variables(Protocol):
     gap: np.ndarray
     """(S,) as the last visits saw it."""
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
-        """Improve those of the samples in ``order``, and θ with them."""
+    def working(self, theta: np.ndarray) -> Any:
+        """θ as visits take it: itself, or a copy of other numbers."""
+
+    def put_back(self, weights: Any, theta: np.ndarray) -> None:
+        """Into θ: what visits have made of its working copy."""
+
+    def visit(self, order: np.ndarray, weights: Any, spec: PassSpec) -> None:
+        """Improve those of the samples in ``order``, and the working copy of θ with them."""
 
     def move_predictors(self) -> None:
         """The centres p0 go to where the predictor is."""
@@ -143,11 +149,14 @@ class LocalShards:
         # a pass, would draw the centres to and fro without end.
         parts = 1 if len(self.shards) == 1 else PARTS
         rng = np.random.default_rng([spec.seed, spec.number, spec.part])
+        weights = self.first.dual.working(theta) if self.shards else None
         for part in range(parts):
             some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
                 shard = self.shards[number]
-                shard.dual.visit(shard.order(number, some), theta, some)
+                shard.dual.visit(shard.order(number, some), weights, some)
+        if self.shards:
+            self.first.dual.put_back(weights, theta)
         dual = [shard.dual for shard in self.shards.values()]
         return PassStats(
             sum(b.shared_gap() for b in dual),

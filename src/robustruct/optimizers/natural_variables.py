@@ -7,10 +7,12 @@ threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.kernels.natural import move_predictors, natural_visits
+from robustruct.kernels.natural import from_single, move_predictors, natural_visits, to_single
 from robustruct.kernels.natural_grams import natural_grams
 from robustruct.kernels.structs import (
     FREE,
@@ -18,13 +20,14 @@ from robustruct.kernels.structs import (
     GibbsAdversary,
     GibbsChanges,
     Grams,
+    PaddedWeights,
     VisitStats,
 )
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
-from robustruct.parallel import n_threads, over_samples, together
+from robustruct.parallel import n_threads, over_ranges, over_samples, together
 
 AT_ONCE = 8  # samples visited under the same θ: costs nothing, 32 cost two passes of 8
 BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
@@ -100,7 +103,33 @@ class NaturalVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
+    def working(self, theta: np.ndarray) -> PaddedWeights:
+        """θ as visits take it; `put_back` returns it."""
+        objective, k = self.objective, self.problem.n_labels
+        weights = PaddedWeights(
+            np.zeros((objective.nodes.shape[1], objective.width), np.float32),
+            np.zeros((objective.edges.shape[1], k * objective.width), np.float32),
+        )
+        self._convert(to_single, weights, theta)
+        return weights
+
+    def put_back(self, weights: PaddedWeights, theta: np.ndarray) -> None:
+        """θ as visits have left it."""
+        self._convert(lambda *given: from_single(*given[:2], given[3], given[2]), weights, theta)
+
+    def _convert(
+        self, convert: Callable[..., None], weights: PaddedWeights, theta: np.ndarray
+    ) -> None:
+        k, full = self.problem.n_labels, self.objective.weights(theta)
+        edge = weights.edge.reshape(-1, self.objective.width)
+        for own, given in ((weights.node, full.node), (edge, full.edge.reshape(-1, k))):
+            over_ranges(
+                lambda some, own=own, given=given: convert(some.start, some.stop, given, own),
+                len(given),
+                self.problem.n_jobs,
+            )
+
+    def visit(self, order: np.ndarray, weights: PaddedWeights, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.
 
         A visit is one step, however many are asked for: its length is searched for.
@@ -110,7 +139,7 @@ class NaturalVariables:
         settings = objective.settings(self._temperature(spec.number), self.inv_mu)
         game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
         at_once = len(self._changes.moved)
-        given = objective.samples, objective.trees, objective.features, objective.weights(theta)
+        given = objective.samples, objective.trees, objective.features, weights
         own = objective.rules, game, self.adversary, self.grams
         found = self._changes, VisitStats(self.gap, self.predictor_regret, self.regrets)
         threads = range(min(n_threads(problem.n_jobs), at_once))
