@@ -52,7 +52,7 @@ class DaskEngine:
         self,
         client: Any,
         *,
-        rounds_per_pass: int = 1,
+        rounds_per_pass: int = 4,
         give_up: float = 600.0,
     ) -> None:
         if rounds_per_pass < 1 or give_up <= 0:

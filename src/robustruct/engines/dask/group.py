@@ -244,13 +244,11 @@ class Group:
         for message in received:
             if message is not received[self.rank]:
                 _add(own, first, message.arrays)
-        sums = [_packed(own.copy(), first)] * self.size
-        for (a, b), message in zip(
-            stretches, self.exchange([about, "sums"], (), sums), strict=True
-        ):
-            if a != first:
+        sums = self.exchange([about, "sums"], (), [_packed(own.copy(), first)] * self.size)
+        for rank, (a, b) in enumerate(stretches):
+            if rank != self.rank:
                 vector[a:b] = 0.0
-                _add(vector[a:b], a, message.arrays)
+                _add(vector[a:b], a, sums[rank].arrays)
         return np.array([message.facts for message in received])
 
     def share(self, state: dict[str, np.ndarray], source: int) -> dict[str, np.ndarray]:

@@ -27,7 +27,9 @@ from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning
 
-MARGIN = 3.0  # of the damping; 2 was no better and less steady
+MARGIN = 1.1
+"""Of the damping. CoNLL-2000 to a gap of 5 % on two workers with four rounds a pass: 22 passes, with 3
+27, and without damping none; in one process 18."""
 
 
 class SummedShards:
