@@ -81,11 +81,11 @@ def test_changes_are_added_up(size, n, density, seed):
         return found
 
     for found in together(size, work):
-        for given, (total, facts, ratio) in zip(rounds, found, strict=True):
-            expected = np.sum(given, axis=0, dtype=float)
+        for sent, (total, facts, ratio) in zip(rounds, found, strict=True):
+            expected = np.sum(sent, axis=0, dtype=float)
             np.testing.assert_allclose(total, expected, rtol=1e-6, atol=1e-6)
             np.testing.assert_array_equal(facts[:, 0], range(size))
-            squares = np.sum(np.square(given, dtype=float))
+            squares = np.sum(np.square(sent, dtype=float))
             if squares > 0:
                 assert ratio == pytest.approx(expected @ expected / squares, rel=1e-4, abs=1e-6)
                 assert ratio <= size * (1 + 1e-6)

@@ -3,9 +3,12 @@
 base    (weights,) θ as all workers have it
 starts, ends    of the stretches of θ that the samples of a worker can change
 index   entries of θ; value their changes
+marks   (blocks,) bool, which blocks of BLOCK entries have changed
 """
 
 from robustruct.kernels._jit import kernel
+
+BLOCK = 64  # entries that are looked through together
 
 
 @kernel
@@ -48,18 +51,29 @@ def add_all(to, value):
 
 
 @kernel
-def take_entries(sums, first, index, value):
+def mark_entries(first, index, marks):
+    """Take note of the blocks of some entries; the first block begins with weight ``first``."""
+    for i in range(len(index)):
+        marks[(index[i] - first) // BLOCK] = True
+
+
+@kernel
+def take_entries(sums, first, marks, index, value):
     """Into index and value: the entries of ``sums`` that are not 0, which then are.
 
-    Return how many there are.
+    Return how many there are. Only blocks that are marked are looked through.
     """
     count = 0
-    for j in range(len(sums)):
-        if sums[j] != 0.0:
-            index[count] = first + j
-            value[count] = sums[j]
-            sums[j] = 0.0
-            count += 1
+    for block in range(len(marks)):
+        if not marks[block]:
+            continue
+        marks[block] = False
+        for j in range(block * BLOCK, min(block * BLOCK + BLOCK, len(sums))):
+            if sums[j] != 0.0:
+                index[count] = first + j
+                value[count] = sums[j]
+                sums[j] = 0.0
+                count += 1
     return count
 
 

@@ -27,7 +27,14 @@ import numpy as np
 from distributed import Worker
 from distributed.protocol import to_serialize
 
-from robustruct.kernels.updates import add_all, add_entries, square, take_entries
+from robustruct.kernels.updates import (
+    BLOCK,
+    add_all,
+    add_entries,
+    mark_entries,
+    square,
+    take_entries,
+)
 
 RECEIVE, PRESENT = "robustruct_receive", "robustruct_present"  # what workers ask each other
 LOOK_AFTER = 5.0  # seconds between questions whether a worker that is waited for is still there
@@ -236,6 +243,8 @@ class Group:
 
     def add_up(self, vector: np.ndarray, about: str, facts: Sequence[float] = ()) -> np.ndarray:
         """Σ over workers of ``vector``, in place and in float64, and (workers, ...) all facts."""
+        if self.size == 1:
+            return np.array([self.exchange([about], facts)[0].facts])
         stretches = self.stretches(len(vector))
         first, last = stretches[self.rank]
         parts = [_packed(vector[a:b], a) for a, b in stretches]
@@ -283,6 +292,7 @@ class Updates:
         self.stretches = group.stretches(n_weights)
         self.first, self.last = self.stretches[group.rank]
         self.sums = np.zeros(self.last - self.first)
+        self.marks = np.zeros(-(-len(self.sums) // BLOCK), np.bool_)
         self.index = np.empty(len(self.sums), np.int32 if n_weights < 2**31 else np.int64)
         self.value = np.empty(len(self.sums), np.float32)
 
@@ -299,7 +309,11 @@ class Updates:
         received = group.exchange([*about, "changes"], [own, *facts], parts)
         for message in received:
             _add(self.sums, self.first, message.arrays)
-        count = take_entries(self.sums, self.first, self.index, self.value)
+            if len(message.arrays) == 1:
+                self.marks[:] = True
+            else:
+                mark_entries(self.first, message.arrays[0], self.marks)
+        count = take_entries(self.sums, self.first, self.marks, self.index, self.value)
         found = self.index[:count].copy(), self.value[:count].copy()
         ours = _shortest(*found, self.first, self.last)
         summed = group.exchange([*about, "sums"], [square(found[1])], [ours] * group.size)
