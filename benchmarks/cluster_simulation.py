@@ -57,7 +57,7 @@ class World:
     to_read: float = 2e-6
     """Seconds to read and encode a node again, on one core."""
     passes_lost: float = 3.0
-    """Passes more that the shard of a dead worker costs all: it begins anew, θ does not; a guess."""
+    """Passes more that all make when a shard begins anew, though θ does not; a guess."""
 
 
 class Cluster:
@@ -120,15 +120,18 @@ def simulated(world: World, seed: int = 0) -> dict[str, Any]:
     visits = world.nodes / world.workers * world.a_node / world.threads
     vectors = world.weights * world.a_weight
     done, certificates, working = 0.0, 0, 0.0
+    alike = max(1, world.workers // 50)  # passes that take as long as the one that is simulated
     while done < passes:
+        before = cluster.now.max()
         changed = max(world.changed * 0.5 ** (done / 10), world.least_changed)
         # An entry is four bytes of index and four of value, or all values travel.
         part, size = (changed, 8.0) if changed < 0.5 else (1.0, 4.0)
         for _ in range(world.rounds):
             cluster.work((visits + vectors) / world.rounds)
             cluster.sum_up(size, part)
-        working += visits + vectors
-        done += 1.0
+        cluster.now += (alike - 1) * (cluster.now.max() - before)
+        working += alike * (visits + vectors)
+        done += alike
         if done >= passes * (certificates + 1) / world.certificates:
             certificates += 1
             cluster.work(visits)

@@ -67,8 +67,8 @@ def test_changes_are_added_up(size, n, density, seed):
 
     def work(group):
         updates, found = Updates(group, n), []
-        for given in rounds:
-            own = given[group.rank]
+        for sent in rounds:
+            own = sent[group.rank]
             index = np.flatnonzero(own).astype(np.int32)
             sums, facts, ratio = updates.add_up(index, own[index], ["test"], [group.rank])
             total = np.zeros(n)

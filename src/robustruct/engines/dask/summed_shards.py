@@ -28,8 +28,8 @@ from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassSt
 from robustruct.optimizers.tuning import Tuning
 
 MARGIN = 1.1
-"""Of the damping. CoNLL-2000 to a gap of 5 % on two workers with four rounds a pass: 22 passes; with
-3 it takes 27, without damping it diverges; in one process 18."""
+"""Of the damping. CoNLL-2000 to a gap of 5 % on two workers, four rounds a pass: 22 passes; with 3
+it takes 27, without damping it diverges; in one process 18."""
 
 
 class SummedShards:
