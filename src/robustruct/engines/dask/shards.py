@@ -378,6 +378,8 @@ class Attendance:
             if task.done():
                 self.ended[address] = self.pool.result(task, address)
             elif address not in alive or self.pool.is_silent(address):
+                if address in alive:
+                    self.pool.do_without([address])
                 task.cancel()
                 self.ended[address] = Missing(())
             else:

@@ -193,7 +193,7 @@ class Training:
         except (OutOfStep, Paused):
             return self._outcome("paused")
         except Stopped as error:
-            LOG.warning("stopped: %r", error.__cause__)
+            LOG.info("stopped: %r", error.__cause__)
             return self._outcome("stopped")
         return self._outcome("done")
 
