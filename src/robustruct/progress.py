@@ -80,13 +80,13 @@ def _shown(title: str) -> Iterator[Show]:
 @contextmanager
 def fit_progress(
     model: str, wanted: bool | int, tol: float, max_iter: int
-) -> Iterator[Callable[[int, float], None]]:
-    """Yields what to call after each pass of training with its number and the relative gap."""
+) -> Iterator[Callable[[int, float, str], None]]:
+    """Yields what to call after each pass with its number, the relative gap, and by whom."""
     pace = GapPace(tol, max_iter)
     with progress(f"{model} training", bool(wanted)) as show:
 
-        def tick(n_iter: int, gap: float) -> None:
-            state = f"pass {n_iter} of at most {max_iter}, gap {gap:.2%} (goal {tol:.2%})"
+        def tick(n_iter: int, gap: float, by_whom: str) -> None:
+            state = f"pass {n_iter} of at most {max_iter}, gap {gap:.2%} (goal {tol:.2%}){by_whom}"
             show(state, pace.left(n_iter, gap))
 
         yield tick

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -158,7 +159,6 @@ WRONG = {
     "min-count": (("a", "--min-count", "2"), "--min-count goes with --shards"),
     "hashed": (("a", "--hashed", "64"), "--hashed goes with --shards"),
     "two ways": ((*SHARDS, "--hashed", "64", "--min-count", "2"), "choose one of the two"),
-    "no scheduler": ((*SHARDS, "--engine", "dask"), "--scheduler tcp://host:8786"),
     "no engine": ((*SHARDS, "--scheduler", "a:1"), "--scheduler goes with --engine dask"),
     "no address": ((*SHARDS, "--engine", "dask", "--scheduler", "host"), "is no address"),
     "no folder": (("a", "--resume"), "--resume needs the folder"),
@@ -242,6 +242,23 @@ def test_training_on_a_cluster(folder: Path, cluster: str, here) -> None:
     dealt = robustruct.load(folder / "dealt.model")
     assert dealt.objective_ == pytest.approx(one.objective_, rel=one.tol + dealt.tol)
     assert dealt.input_ == one.input_
+
+
+def test_without_a_scheduler_workers_of_this_machine_train(folder: Path) -> None:
+    pytest.importorskip("distributed")
+    done = run("train", *SHARDS, *COST, "--engine", "dask", "-o", "own.model", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"goal .*, (\d+) workers?, \d+ rounds, \d+ MB between them", done.stderr)
+    assert found
+    assert int(found[0]) == min(3, len(os.sched_getaffinity(0)))
+    result = json.loads(done.stdout)
+    assert result["gap"] <= result["tol"]
+
+
+def test_threads_of_workers_of_this_machine() -> None:
+    own, cluster = Scale(engine="dask"), Scale(engine="dask", scheduler="tcp://a:1")
+    assert (own.threads(-1), own.threads(4)) == (1, 4)
+    assert (cluster.threads(-1), Scale().threads(-1)) == (-1, -1)
 
 
 # ------------------------------------------------------------------------- interruptions

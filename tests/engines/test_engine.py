@@ -23,11 +23,13 @@ from robustruct.errors import EngineError, FileFormatError, IncompatibleError
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.json_lines import JsonLinesFormat
 from robustruct.formats.shards import SampleShard
+from robustruct.status import Status
 
 distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 
 from robustruct.engines import DaskEngine  # noqa: E402
+from robustruct.engines.dask.shards import Attendance  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),  # one cluster, in one process of the test run
@@ -247,9 +249,11 @@ def test_no_worker_is_an_error_in_time():
 
 @contextlib.contextmanager
 def dask_process(*arguments):
-    """A scheduler or a worker of its own, killed at the end."""
+    """A scheduler or a worker of its own, killed at the end; it finds this file."""
+    paths = [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]
     with subprocess.Popen(
         [sys.executable, "-m", f"distributed.cli.dask_{arguments[0]}", *map(str, arguments[1:])],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -261,12 +265,10 @@ def dask_process(*arguments):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("Model", [AGM, CRF])
-def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
-    from robustruct.engines.dask.shards import DaskShards
-
-    original, calls = DaskShards._ask, []
-    file = tmp_path / "scheduler.json"
+@contextlib.contextmanager
+def small_cluster(folder):
+    """(process of its scheduler, client): a scheduler and a worker without a nanny."""
+    file = folder / "scheduler.json"
     options = "--host", "127.0.0.1", "--port", 0, "--no-dashboard"
     worker = "worker", "--scheduler-file", file, "--nthreads", 1, "--no-nanny", "--no-dashboard"
     with dask_process("scheduler", *options, "--scheduler-file", file) as scheduler:
@@ -278,76 +280,111 @@ def test_a_scheduler_that_dies_is_our_error(monkeypatch, tmp_path, Model):
             distributed.Client(scheduler_file=str(file), set_as_default=False) as client,
         ):
             client.wait_for_workers(1, timeout=60)
+            yield scheduler, client
 
-            def ask(shards, task, address, *arguments):
-                future = original(shards, task, address, *arguments)
-                calls.append(address)
-                if len(calls) == 6:
-                    os.killpg(scheduler.pid, signal.SIGKILL)
-                return future
 
-            monkeypatch.setattr(DaskShards, "_ask", ask)
-            engine = DaskEngine(client)
+def when_passes_are_heard_of(monkeypatch, action, after=1):
+    """Do something in this process once it has heard of so many passes."""
+    hear, heard = Attendance._hear, []
+
+    def hear_and_act(attendance, news):
+        hear(attendance, news)
+        before, _ = len(heard), heard.extend(news.passes)
+        if before < after <= len(heard):
+            action()
+
+    monkeypatch.setattr(Attendance, "_hear", hear_and_act)
+
+
+@pytest.mark.parametrize("Model", [AGM, CRF])
+def test_a_scheduler_that_dies_is_our_error(client, monkeypatch, tmp_path, Model):
+    kept = Checkpoint(tmp_path / "kept", 1, resume=True)
+    with small_cluster(tmp_path) as (scheduler, other):
+        other.run(slow_rounds, 0.05)
+        with monkeypatch.context() as patch:
+            when_passes_are_heard_of(patch, lambda: os.killpg(scheduler.pid, signal.SIGKILL), 3)
+            engine = DaskEngine(other)
+            model = Model(alpha=0.01, random_state=0, engine=engine, checkpoint=kept)
             with pytest.raises(EngineError, match=r"connection to the Dask scheduler .* is lost"):
-                Model(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
-            with pytest.raises(EngineError, match="is lost"):
-                engine.map(abs, [-1])
-            with pytest.raises(EngineError, match="is lost"):
-                AGM(engine=engine).fit(CHAINS.X, CHAINS.y)
+                model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
+        with pytest.raises(EngineError, match="is lost"):
+            engine.map(abs, [-1])
+        with pytest.raises(EngineError, match="is lost"):
+            AGM(engine=engine).fit(CHAINS.X, CHAINS.y)
+    model.set_params(engine=DaskEngine(client))  # another cluster goes on
+    model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
+    certified_alike(Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
 
 
-def slow_at_first(task, seconds):
-    """As if what a task needs were compiled at its first call; runs on a worker."""
-    from robustruct.engines.dask import worker as worker
+def slow_at_first(method, seconds):
+    """As if what a method needs were compiled at its first call; runs on a worker."""
+    from robustruct.optimizers.local_shards import LocalShards
 
-    plain = getattr(worker, task)
+    plain = getattr(LocalShards, method)
 
     def slow(*arguments):
-        setattr(worker, task, plain)
+        setattr(LocalShards, method, plain)
         time.sleep(seconds)
         return plain(*arguments)
 
-    setattr(worker, task, slow)
+    setattr(LocalShards, method, slow)
 
 
-@pytest.mark.parametrize("task", ["read_summary", "take_round", "take_sum"])
-def test_compiling_does_not_count_as_silence(client, task):
+def slow_rounds(seconds):
+    """Have rounds take so much longer; runs on a worker. None takes it back."""
+    from robustruct.optimizers.local_shards import LocalShards
+
+    plain = getattr(LocalShards.round, "plain", LocalShards.round)
+
+    def slow(*arguments):
+        time.sleep(seconds)
+        return plain(*arguments)
+
+    slow.plain = plain
+    LocalShards.round = plain if seconds is None else slow
+
+
+@contextlib.contextmanager
+def slowed(client, seconds):
+    """Rounds take so many seconds longer."""
+    client.run(slow_rounds, seconds)
+    try:
+        yield
+    finally:
+        client.run(slow_rounds, None)
+
+
+@pytest.mark.parametrize("method", ["round", "moments", "bounds"])
+def test_compiling_does_not_count_as_silence(client, method):
     engine = DaskEngine(client, give_up=2.0)
-    client.run(slow_at_first, task, 5.0)
+    client.run(slow_at_first, method, 5.0)
     there = AGM(alpha=0.1, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
     assert engine.last_.rebuilt == 0
     assert not engine.last_.pool.silent
     certified_alike(AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
-class HeldUp:
-    """Workers of a process that was itself held up for long: their answers come in late."""
+def fault(at, how, sent):
+    """Have a worker process do something to itself with its ``at``-th message; runs on a worker.
 
-    give_up = 1.0
+    Before or after the message is ``sent``. Also takes it back: with ``at`` None.
+    """
+    from robustruct.engines.dask.group import Group
 
-    def __init__(self, *rounds):
-        self.rounds = iter(rounds)
+    plain = getattr(Group._send_one, "plain", Group._send_one)
+    count = 0
 
-    def answers(self, asked, timeout):
-        return next(self.rounds)
+    async def send(group, rank, message):
+        nonlocal count
+        count += 1
+        if count == at and not sent:
+            os.kill(os.getpid(), how)
+        await plain(group, rank, message)
+        if count == at and sent:
+            os.kill(os.getpid(), how)
 
-    def overdue(self, task, address, since):
-        return True
-
-    def silence(self):
-        return EngineError("silence")
-
-
-def test_answers_that_come_in_when_a_process_was_held_up_itself():
-    from robustruct.engines.dask.shards import DaskShards
-
-    shards = object.__new__(DaskShards)
-    shards.patience, shards.typical = 2.0, 1.0
-    shards.pool = HeldUp({}, {"a": 1})
-    assert shards._most_answers({"a": None}, 0.0) == {"a": 1}
-    shards.pool = HeldUp({}, {})
-    with pytest.raises(EngineError, match="silence"):
-        shards._most_answers({"a": None}, 0.0)
+    send.plain = plain
+    Group._send_one = plain if at is None else send
 
 
 def pids(client):
@@ -355,101 +392,52 @@ def pids(client):
     return client.run(os.getpid)
 
 
-class Meddler:
-    """Does something to the cluster after some rounds; hooks into the fit by its progress."""
-
-    def __init__(self, engine, at, action):
-        self.engine, self.at, self.action, self.done = engine, set(at), action, 0
-
-    def __call__(self, record, theta):
-        return False
-
-    def watch(self, monkeypatch):
-        from robustruct.engines.dask.shards import DaskShards
-
-        original = DaskShards._ask
-
-        def ask(shards, task, address, *arguments):
-            future = original(shards, task, address, *arguments)
-            if shards.n_rounds in self.at:
-                self.at.discard(shards.n_rounds)
-                self.action(address)
-                self.done += 1
-            return future
-
-        monkeypatch.setattr(DaskShards, "_ask", ask)
-
-
-@pytest.mark.parametrize("Model", [AGM, SSVM])
-def test_workers_killed_in_the_middle_of_rounds(client, monkeypatch, faults, Model):
-    killed = []
-
-    def kill(address):
-        victim = client.run(os.getpid, workers=[address])[address]
-        os.kill(victim, signal.SIGKILL)
-        killed.append(victim)
-
+@pytest.mark.parametrize("model", [AGM(), SSVM(), AGM(temperature=1.0), CRF()], ids=repr)
+def test_workers_killed_in_the_middle_of_sums(client, faults, model):
+    rng = np.random.default_rng(faults)
+    model.set_params(alpha=0.01, random_state=0, engine=None)
+    here = clone(model).fit(CHAINS.X, CHAINS.y)
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
-    here = Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y)
-    for turn in range(faults):
+    for _ in range(faults):
+        client.wait_for_workers(2, timeout=60)
         engine = DaskEngine(client)
-        with monkeypatch.context() as patch:
-            Meddler(engine, (3, 9, 21), kill).watch(patch)
-            there = Model(alpha=0.01, random_state=0, engine=engine).fit(data)
-        assert len(killed) == 3 * (turn + 1)
-        assert engine.last_.rebuilt >= 3
+        victim = sorted(pids(client))[rng.integers(2)]
+        at, sent = int(rng.integers(1, 45)), bool(rng.integers(2))
+        client.run(fault, at, signal.SIGKILL, sent, workers=[victim])
+        there = model.set_params(engine=engine).fit(data)
+        assert engine.last_.rebuilt >= 2, (at, sent)
         certified_alike(here, there)
 
 
-def test_a_worker_killed_while_a_crf_trains(client, monkeypatch):
-    from robustruct.engines.dask.shards import DaskShards
-
-    engine, original, calls = DaskEngine(client), DaskShards._ask, []
-
-    def ask(shards, task, address, *arguments):
-        future = original(shards, task, address, *arguments)
-        calls.append(address)
-        if len(calls) == 9:
-            os.kill(pids(client)[address], signal.SIGKILL)
-        return future
-
-    monkeypatch.setattr(DaskShards, "_ask", ask)
-    there = CRF(alpha=0.01, engine=engine).fit(CHAINS.X, CHAINS.y)
-    assert engine.last_.rebuilt >= 1
-    certified_alike(CRF(alpha=0.01).fit(CHAINS.X, CHAINS.y), there)
-
-
-def test_a_straggler_does_not_stop_the_others(client, monkeypatch):
+def test_a_straggler_is_waited_for(client):
     """A worker process is stopped, and goes on seconds later."""
-    engine = DaskEngine(client, patience=2.0, give_up=60.0)
-
-    def stop(address):
-        victim = pids(client)[address]
-        os.kill(victim, signal.SIGSTOP)
-        threading.Timer(4.0, os.kill, (victim, signal.SIGCONT)).start()
-
-    Meddler(engine, (5,), stop).watch(monkeypatch)
+    engine = DaskEngine(client, give_up=60.0)
+    victim = min(pids(client))
+    process = pids(client)[victim]
+    client.run(fault, 9, signal.SIGSTOP, False, workers=[victim])
+    threading.Timer(4.0, os.kill, (process, signal.SIGCONT)).start()
     there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
-    assert engine.last_.n_rounds > 10
-    assert engine.last_.rebuilt == 0  # it was waited for, and its blocks are as they were
+    client.run(fault, None, None, None)
+    assert engine.last_.rebuilt == 0
+    assert engine.last_.attempt == 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
-def test_a_worker_that_hangs_for_good_is_given_up(client, monkeypatch):
-    engine = DaskEngine(client, patience=2.0, give_up=3.0)
-    stopped = []
-
-    def stop(address):
-        victim = pids(client)[address]
-        os.kill(victim, signal.SIGSTOP)
-        stopped.append(victim)
-
-    Meddler(engine, (5,), stop).watch(monkeypatch)
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_worker_that_hangs_for_good_is_given_up(client, which):
+    engine = DaskEngine(client, give_up=3.0)
+    victim = sorted(pids(client))[which]
+    process = pids(client)[victim]
+    client.run(fault, 9, signal.SIGSTOP, True, workers=[victim])
     try:
         there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
     finally:
-        for victim in stopped:
-            os.kill(victim, signal.SIGKILL)  # its nanny starts another one
+        os.kill(process, signal.SIGKILL)  # its nanny starts another one
+        deadline = time.monotonic() + 60
+        while victim in client.scheduler_info()["workers"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        client.wait_for_workers(2, timeout=60)
+    client.run(fault, None, None, None)
     assert engine.last_.rebuilt >= 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
@@ -457,14 +445,15 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, monkeypatch):
 def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     engine = DaskEngine(client)
 
-    def grow(address):
+    def grow():
         cluster.scale(3)
         client.wait_for_workers(3, timeout=60)
 
-    Meddler(engine, (3,), grow).watch(monkeypatch)
+    when_passes_are_heard_of(monkeypatch, grow)
     try:
         data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
-        there = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
+        with slowed(client, 0.2):
+            there = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
         assert engine.last_.moved == 1
         assert engine.last_.rebuilt == 0
         assert len(set(engine.last_.pool.place.values())) == 3
@@ -477,17 +466,82 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_ctrl_c_keeps_the_best_model(client, monkeypatch):
-    engine = DaskEngine(client)
-
-    def interrupt(address):
+@pytest.mark.parametrize("passes", [1, 12])
+def test_ctrl_c_keeps_the_best_model(client, monkeypatch, passes):
+    def interrupt():
         raise KeyboardInterrupt
 
-    Meddler(engine, (45,), interrupt).watch(monkeypatch)
-    model = AGM(alpha=1e-3, tol=1e-6, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
-    assert 0 < model.n_iter_ < 20
+    when_passes_are_heard_of(monkeypatch, interrupt, passes)
+    model = AGM(alpha=1e-3, tol=1e-6, random_state=0, engine=DaskEngine(client))
+    with slowed(client, 0.2):
+        model.fit(CHAINS.X, CHAINS.y)
+    assert 0 < model.n_iter_ < 100
+    assert model.status_ is Status.INTERRUPTED
     assert np.isfinite(model.objective_)
     AGM(alpha=0.1, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)  # the cluster is as it was
+
+
+# ---- workers in step
+
+
+def differ_once(at):
+    """Have this worker steer otherwise than the others, once; runs on a worker."""
+    from robustruct.optimizers.dual_ascent import PairwiseAscent
+
+    plain = PairwiseAscent._steered
+
+    def steered(ascent, samples, outer):
+        found = plain(ascent, samples, outer)
+        if ascent.n_passes == at:
+            PairwiseAscent._steered = plain
+            return 1.5 * found
+        return found
+
+    PairwiseAscent._steered = steered
+
+
+def test_workers_that_differ_notice_it_and_agree_again(client):
+    engine = DaskEngine(client)
+    client.run(differ_once, 6, workers=[max(pids(client))])
+    there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    assert engine.last_.attempt == 2
+    assert engine.last_.rebuilt == 0
+    certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
+
+
+@pytest.mark.parametrize("model", [AGM(), AGM(temperature=1.0), CRF()], ids=repr)
+def test_one_shard_on_a_worker_is_this_process_to_the_bit(client, model):
+    data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 1)
+    model.set_params(alpha=0.01, random_state=0)
+    here = clone(model).fit(data)
+    there = model.set_params(engine=DaskEngine(client)).fit(data)
+    np.testing.assert_array_equal(here.coef_, there.coef_)
+    assert [one.primal for one in here.history_] == [one.primal for one in there.history_]
+
+
+def test_what_passes_through_this_process_does_not_depend_on_the_weights(client):
+    X = [[[f"w{i % 50}", f"v{j}"] for j in range(5)] for i in range(100)]
+    y = [[("a", "b", "c")[(i + j) % 3] for j in range(5)] for i in range(100)]
+    found = []
+    for columns in (2**10, 2**18):
+        engine = DaskEngine(client)
+        data = ShardedData.from_samples(X, y, 2)
+        data.hashed = columns
+        model = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
+        through_here = engine.last_.bytes_through_here - model.coef_.nbytes
+        found.append(through_here / engine.last_.n_rounds)
+    assert max(found) < 1000
+    assert model.coef_.nbytes > 5_000_000
+
+
+def test_warm_starts_and_validation_samples_reach_the_workers(client):
+    here = AGM(alpha=0.05, random_state=0).fit(CHAINS.X, CHAINS.y)
+    there = AGM(alpha=0.05, random_state=0, warm_start=True, engine=DaskEngine(client))
+    validation = CHAINS.X[:40], CHAINS.y[:40]
+    there.fit(CHAINS.X, CHAINS.y, validation=validation)
+    assert there.validation_loss_ >= 0
+    there.fit(CHAINS.X, CHAINS.y)
+    certified_alike(here, there)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -49,12 +49,16 @@ HashedOption = Annotated[
 EngineOption = Annotated[
     EngineName,
     typer.Option(
-        help="Train in this process, or on the workers of a Dask cluster, each with --jobs threads."
+        help="Train in this process, or on the workers of a Dask cluster, each with --jobs "
+        "threads. Without --scheduler, dask starts workers on this machine that share its cores."
     ),
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Scheduler of the cluster, such as tcp://host:8786."),
+    typer.Option(
+        metavar="ADDRESS",
+        help="Scheduler of a cluster that is running, such as tcp://host:8786.",
+    ),
 ]
 CheckpointOption = Annotated[
     str | None,
@@ -99,11 +103,6 @@ class Scale:
             raise InvalidInputError(
                 "--min-count needs the names of attributes, which --hashed does not keep; choose "
                 "one of the two."
-            )
-        if self.engine == EngineName.dask and self.scheduler is None:
-            raise InvalidInputError(
-                "--engine dask needs the address of a scheduler: --scheduler tcp://host:8786 "
-                "(`dask scheduler` starts one and shows it)."
             )
         if self.engine != EngineName.dask and self.scheduler is not None:
             raise InvalidInputError("--scheduler goes with --engine dask.")
@@ -180,17 +179,39 @@ class Scale:
         last = os.path.join(self.checkpoint, kept[-1])
         return f"The same command{add} goes on from {last}."
 
+    def threads(self, jobs: int) -> int:
+        """How many each process uses: workers of this machine share its cores, one each."""
+        own_cluster = self.engine == EngineName.dask and self.scheduler is None
+        return 1 if own_cluster and jobs < 0 else jobs
+
     @contextmanager
-    def connected(self) -> Iterator[Engine | None]:
+    def connected(self, jobs: int) -> Iterator[Engine | None]:
         """The engine, ready to work; None is this process."""
         if self.engine != EngineName.dask:
             yield None
             return
-        assert self.scheduler is not None
         from robustruct.engines import DaskEngine  # says what to install if there is no Dask
 
-        with _client(self.scheduler) as client:
+        started = _client(self.scheduler) if self.scheduler else _own_cluster(self.threads(jobs))
+        with started as client:
             yield DaskEngine(client)
+
+
+@contextmanager
+def _own_cluster(threads: int) -> Iterator[Any]:
+    """A connection to workers of this machine, as many as have ``threads`` cores each."""
+    from distributed import Client, LocalCluster
+
+    from robustruct.parallel import n_threads
+
+    n_workers = max(1, n_threads(-1) // threads)
+    with (
+        LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=None
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 @contextmanager

@@ -287,7 +287,7 @@ def train(
         constraints=constraints,
         bad_labels=bad_labels,
         cv=folds,
-        n_jobs=jobs,
+        n_jobs=scale.threads(jobs),
         random_state=seed,
         verbose=int(progress_wanted),
         **scale.parameters,
@@ -297,7 +297,7 @@ def train(
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        with scale.connected() as engine:
+        with scale.connected(jobs) as engine:
             if engine is not None:
                 estimator.set_params(engine=engine)
             if scale.shards is not None:

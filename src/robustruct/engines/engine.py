@@ -1,6 +1,6 @@
 """The contract of engines: where samples are, and where work on them is done.
 
-An optimizer sees an engine's samples as `robustruct.optimizers.optimizer.Shards`.
+An optimizer runs where the samples are, and sees them as `robustruct.optimizers.optimizer.Shards`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.build import Plan, Settings
-from robustruct.optimizers.optimizer import Shards
+from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
 
 T = TypeVar("T")
 Result = TypeVar("Result")
@@ -33,11 +33,14 @@ class Samples:
         return ShardedData.from_samples(self.X, self.y, n_shards, **weights)
 
 
-class PreparedShards(Shards, Protocol):
+class PreparedShards(SamplesOutline, Protocol):
     """Shards that make objectives of the samples they are given."""
 
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """Read the samples, decide once for all, encode; ``tick`` is told what is being done."""
+
+    def placed(self, optimizer: Optimizer) -> Optimizer:
+        """The optimizer as it works where the samples are."""
 
 
 class Engine(Protocol):

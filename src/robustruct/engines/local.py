@@ -14,6 +14,7 @@ from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, Settings, Summary, in_memory, plan_of, summarise
 from robustruct.optimizers.local_shards import LocalShards, ShardState
+from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import DENSE, Density
 
 T = TypeVar("T")
@@ -29,6 +30,10 @@ class PreparedLocalShards(LocalShards, ABC):
     @abstractmethod
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """See `PreparedShards`."""
+
+    def placed(self, optimizer: Optimizer) -> Optimizer:
+        """The optimizer itself: it works in this process too."""
+        return optimizer
 
     def hold(self, problems: Mapping[int, Problem]) -> None:
         """Train on these."""

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -39,7 +39,7 @@ from robustruct.models.parameters import (
 from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
@@ -246,7 +246,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             learnt["decision_"] = self.decision
         return learnt
 
-    def _chosen_optimizer(self, shards: Shards, plan: Plan) -> Optimizer:
+    def _chosen_optimizer(self, shards: SamplesOutline, plan: Plan) -> Optimizer:
         return chosen(self.optimizer, plan.objective, plan.temperature, self.tol, shards)
 
     @property
@@ -261,7 +261,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
 
     def _learn(
         self,
-        shards: Shards,
+        shards: PreparedShards,
         optimizer: Optimizer,
         learnt: Mapping[str, Any],
         start: np.ndarray | None,
@@ -288,8 +288,9 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             ):
                 progress.tick = tick
                 earlier = self.__dict__.pop("_warm", None)
-                task = Task(shards, progress, self.max_iter, seed, start, earlier)
-                optimizer.minimise(task)
+                sums = cast(Shards, shards)  # those on workers are not asked for sums here
+                task = Task(sums, progress, self.max_iter, seed, start, earlier)
+                shards.placed(optimizer).minimise(task)
                 if self.warm_start and task.kept is not None:
                     self._warm = task.kept
         except KeyboardInterrupt:

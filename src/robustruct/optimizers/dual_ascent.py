@@ -33,6 +33,7 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
 from robustruct.optimizers.optimizer import (
     CentreUpdate,
+    Kept,
     Optimizer,
     PassSpec,
     PassStats,
@@ -106,11 +107,8 @@ class PairwiseAscent:
         if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
             spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
-        before = self.shards.generation
         self._outer = None
         self.seen = self.shards.round(self.theta, self.centre, spec)
-        if self.shards.generation != before:  # some dual variables were lost, and their part of θ
-            self.follow()
 
     @property
     def has_seen(self) -> bool:
@@ -197,8 +195,8 @@ class PairwiseAscent:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`.
 
-        Where dual variables were not kept, they are as at the start: then θ follows them, and
-        the weights learnt are not lost as they become the centre.
+        Where dual variables were not kept, they are as at the start, and θ follows them. If none
+        were, the weights learnt are not lost as they become the centre.
         """
         for name in SCALARS:
             setattr(self, name, state[name].item())
@@ -207,11 +205,13 @@ class PairwiseAscent:
         self.mixed.n_added = state["n_mixed"].item()
         self._outer = None
         self.seen = PassStats(*state["seen"].tolist())
-        if self.shards.restore(inside("shards", state)):
+        kept = self.shards.restore(inside("shards", state))
+        if kept is Kept.ALL:
             return
         self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
-        self.centre[:] = self.theta
+        if kept is Kept.NONE:
+            self.centre[:] = self.theta
         self.follow()
 
     def plain_bounds(self) -> tuple[float, float]:
@@ -227,11 +227,8 @@ class PairwiseAscent:
 
     def bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at q or a mixture), recomputed from feasible points."""
-        generation = None
-        while generation != self.shards.generation:  # bounds and moments must be of the same q
-            generation = self.shards.generation
-            held_down = self.follow()
-            regret, gain = self.shards.bounds(self.theta)
+        held_down = self.follow()
+        regret, gain = self.shards.bounds(self.theta)
         primal = regret + penalty(self.theta, self.squares, self.alpha)
         return primal, self._dual(gain, held_down, self.moments)
 

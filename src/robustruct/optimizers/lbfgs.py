@@ -94,11 +94,11 @@ def descend(
     objective: Objective,
     theta: np.ndarray,
     done: Callable[[], bool],
-    pause: Callable[[], bool],
+    pause: Callable[[np.ndarray], bool],
 ) -> tuple[np.ndarray, bool]:
     """(where the steps end, whether no step makes the objective smaller).
 
-    ``done`` is asked after every evaluation, ``pause`` after every step.
+    ``done`` is asked after every evaluation, ``pause`` after every step, with where it led.
     """
     lbfgs, direction, there = Lbfgs(len(theta)), np.empty_like(theta), np.empty_like(theta)
     theta = theta.copy()
@@ -110,7 +110,7 @@ def descend(
             value, new_gradient = found
             lbfgs.remember(theta, there, gradient, new_gradient)
             theta, there, gradient = there, theta, new_gradient
-            if pause():
+            if pause(theta):
                 break
         elif done():
             break
@@ -221,6 +221,10 @@ def fit_likelihood(
         progress.passed(descent.n_passes, progress.gap)
         return value, gradient
 
+    def pause(theta: np.ndarray) -> bool:
+        descent.theta = theta
+        return progress.due(descent.n_passes)
+
     def done() -> bool:
         ended = descent.stalled or progress.idle(n_passes) or descent.n_passes >= max_iter
         return progress.finished or ended
@@ -229,9 +233,7 @@ def fit_likelihood(
     progress.resume(descent)
     while not done():
         lower = lower_bounds(shards)
-        descent.theta, descent.stalled = descend(
-            evaluate, descent.theta, done, lambda: progress.due(descent.n_passes)
-        )
+        descent.theta, descent.stalled = descend(evaluate, descent.theta, done, pause)
         progress.keep(descent)
 
 

@@ -19,7 +19,7 @@ from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.optimizers.dual_variables import DualVariables
-from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
+from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats, inside
 from robustruct.optimizers.tuning import Tuning, tuning_for
 from robustruct.parallel import over_ranges
 
@@ -98,8 +98,6 @@ class ShardState:
 
 class LocalShards:
     """Samples of this process, in one or more shards."""
-
-    generation = 0
 
     def __init__(self, problems: Sequence[Problem] | Mapping[int, Problem], tuning: Tuning) -> None:
         """``problems`` by the numbers of their shards."""
@@ -218,13 +216,13 @@ class LocalShards:
             for name, value in shard.dual.state().items()
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> bool:
-        """Go on from an earlier `state`; False if it is empty."""
+    def restore(self, state: dict[str, np.ndarray]) -> Kept:
+        """Go on from an earlier `state`, unless it is empty."""
         if not state:
-            return False
+            return Kept.NONE
         for number, shard in self.shards.items():
             shard.dual.restore(inside(str(number), state))
-        return True
+        return Kept.ALL
 
 
 def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:

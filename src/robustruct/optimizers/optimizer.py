@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -77,11 +78,16 @@ class PassStats:
     visits do not know."""
 
 
-class Shards(Protocol):
-    """Where the samples of a fit are."""
+class Kept(Enum):
+    """Which dual variables are those of an earlier state, when a fit goes on from it."""
 
-    generation: int
-    """Changes whenever dual variables were lost: what was summed before is then void."""
+    ALL = "all"
+    SOME = "some"
+    NONE = "none"
+
+
+class SamplesOutline(Protocol):
+    """What is known of the samples of a fit, wherever they are."""
 
     @property
     def local_problems(self) -> Mapping[int, Problem] | None:
@@ -92,14 +98,21 @@ class Shards(Protocol):
         """All samples, where they are one shard in this process; None elsewhere."""
 
     @property
-    def dual(self) -> DualVariables | None:
-        """Their dual variables, likewise."""
-
-    @property
     def outline(self) -> Outline: ...
 
     @property
     def tuning(self) -> Tuning: ...
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are: see `fingerprint_of`."""
+
+
+class Shards(SamplesOutline, Protocol):
+    """Sums over the samples of a fit."""
+
+    @property
+    def dual(self) -> DualVariables | None:
+        """The dual variables of all samples, where they are one shard in this process."""
 
     def retune(self, tuning: Tuning) -> None:
         """Begin anew with other settings."""
@@ -122,14 +135,11 @@ class Shards(Protocol):
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient), without the penalty."""
 
-    def fingerprint(self) -> dict[str, Any]:
-        """What the samples are: see `fingerprint_of`."""
-
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; empty where it would have to travel."""
 
-    def restore(self, state: dict[str, np.ndarray]) -> bool:
-        """Go on from an earlier `state`, if possible; whether it was."""
+    def restore(self, state: dict[str, np.ndarray]) -> Kept:
+        """Go on from an earlier `state`, as far as it is known."""
 
 
 class Resumable(Protocol):
@@ -179,14 +189,16 @@ class Progress:
     tol: float
     watch: Callable[[Record, np.ndarray], bool] | None = None
     """Called with every certificate and the weights it is about; True stops training."""
-    tick: Callable[[int, float], None] | None = None
-    """Called after every pass with its number and an estimate of the relative gap."""
+    tick: Callable[[int, float, str], None] | None = None
+    """Called after every pass with its number, an estimate of the relative gap, and by whom."""
     check_every: int | None = None
     """Passes between certificates at most; None leaves it to the optimizer."""
     keeper: Keeper | None = None
     """Offered the state after every pass."""
     max_time: float | None = None
     """Seconds after which training stops."""
+    clock: Callable[[], float] = time.perf_counter
+    """Seconds since any moment."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
     dual: float = field(init=False, default=-np.inf)
@@ -201,7 +213,7 @@ class Progress:
     """What to do where the tolerance was missed."""
 
     def __post_init__(self) -> None:
-        self.started = time.perf_counter()
+        self.started = self.clock()
         self.theta = np.zeros(self.problem.n_weights)
 
     @property
@@ -225,11 +237,11 @@ class Progress:
         least = self.problem.unavoidable
         return max(primal - least, 0.01 * (self.problem.untrained - least), 1e-300)
 
-    def passed(self, n_iter: int, estimate: float) -> None:
+    def passed(self, n_iter: int, estimate: float, by_whom: str = "") -> None:
         """Take note that a pass is over, and tell whoever watches."""
         self._has_passed = True
         if self.tick is not None:
-            self.tick(n_iter, estimate)
+            self.tick(n_iter, estimate, by_whom)
 
     def resume(self, reached: Resumable) -> None:
         """Go on from a checkpoint, if there is one."""
@@ -266,7 +278,7 @@ class Progress:
         """Whether no pass should follow; there always is one."""
         if self.max_time is None or not self._has_passed:
             return False
-        return time.perf_counter() - self.started >= self.max_time
+        return self.clock() - self.started >= self.max_time
 
     @property
     def finished(self) -> bool:
@@ -302,7 +314,7 @@ class Progress:
                     self.theta = np.empty_like(theta)
                 self.theta[:] = theta
         self.dual, self.primal = lower, upper
-        elapsed = time.perf_counter() - self.started
+        elapsed = self.clock() - self.started
         taken_off = self.problem.taken_off
         record = Record(n_iter, elapsed, primal + taken_off, dual + taken_off, self.gap)
         self.history.append(record)
@@ -335,7 +347,7 @@ class Progress:
             "dual": np.array(self.dual),
             "history": np.array([astuple(record) for record in self.history]).reshape(-1, 5),
             "stopped": np.array(self.stopped),
-            "seconds": np.array(time.perf_counter() - self.started),
+            "seconds": np.array(self.clock() - self.started),
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -344,7 +356,7 @@ class Progress:
         self.primal, self.dual = state["primal"].item(), state["dual"].item()
         self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
         self.stopped = state["stopped"].item()
-        self.started = time.perf_counter() - state["seconds"].item()
+        self.started = self.clock() - state["seconds"].item()
 
 
 @dataclass(eq=False)
@@ -372,7 +384,7 @@ class Optimizer(ABC):
     takes_l1: ClassVar[bool] = False
     """Whether it takes a penalty on absolute weights too."""
 
-    def refusal(self, shards: Shards) -> str | None:
+    def refusal(self, shards: SamplesOutline) -> str | None:
         """Why it cannot take these samples, as the end of a sentence; None if it can."""
         return None
 

@@ -157,9 +157,9 @@ def fit_elastic_net(
         steps = OrthantWiseDescent(evaluate, l1, descent.theta)
         while not done():
             descent.stalled = not steps.step(done) and not done()
+            descent.theta = steps.theta
             if progress.due(descent.n_passes):
                 break
-        descent.theta = steps.theta
         progress.keep(descent)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct.errors import IncompatibleError
-from robustruct.optimizers.optimizer import Optimizer, Shards
+from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
 
 
 def _dual_ascent() -> Optimizer:
@@ -55,7 +55,11 @@ AUTO = {"game": "dual_ascent", "hinge": "dual_ascent", "likelihood": "lbfgs"}
 
 
 def chosen(
-    optimizer: str | Optimizer, objective: str, temperature: float, tol: float, shards: Shards
+    optimizer: str | Optimizer,
+    objective: str,
+    temperature: float,
+    tol: float,
+    shards: SamplesOutline,
 ) -> Optimizer:
     """The optimizer that is meant by a name, "auto" or an object with options."""
     if not isinstance(optimizer, str):
@@ -71,7 +75,7 @@ def chosen(
     return OPTIMIZERS[optimizer]()
 
 
-def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
+def _suits_natural_ascent(tol: float, shards: SamplesOutline) -> bool:
     """Whether it should be quicker than L-BFGS on a likelihood: many nodes with sparse features."""
     problem = shards.local_problem
     if problem is None or tol < FINEST:
@@ -84,7 +88,7 @@ def _suits_natural_ascent(tol: float, shards: Shards) -> bool:
     return shards.tuning.sparse
 
 
-def check_takes(optimizer: Optimizer, objective: str, shards: Shards) -> None:
+def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) -> None:
     """Refuse samples that the optimizer cannot take."""
     if shards.outline.l1 > 0 and not optimizer.takes_l1:
         raise IncompatibleError(

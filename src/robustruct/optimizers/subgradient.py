@@ -24,7 +24,7 @@ from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import solver_by_name
 from robustruct.inference import without_impossible
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Task
 from robustruct.scores import Scores
 
 COUNTS = ("n_passes", "n_steps", "next_check")
@@ -67,7 +67,7 @@ class Subgradient(Optimizer):
         if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
             raise InvalidInputError(f"batch_size={self.batch_size!r}; give an integer > 0.")
 
-    def refusal(self, shards: Shards) -> str | None:
+    def refusal(self, shards: SamplesOutline) -> str | None:
         """It visits games one by one, here and exactly."""
         local = shards.local_problem
         if local is None:

@@ -29,9 +29,6 @@ class DaskEngine:
     rounds_per_pass : int
         How often workers exchange their steps in one pass over the data. More rounds need fewer
         passes and more traffic.
-    patience : float
-        A round does not wait for a worker that takes so many times as long as workers usually do;
-        its steps count when they arrive.
     give_up : float
         Seconds after which a worker counts as failed: if the scheduler has not heard from it, or
         if it has been busy for so long with something that it has done before. The first time
@@ -39,9 +36,10 @@ class DaskEngine:
 
     Attributes
     ----------
-    last_ : DaskSites
-        Of the last fit: ``n_rounds``, ``bytes_sent``, ``bytes_received``, ``rebuilt`` (shards lost
-        with a worker), ``moved`` (shards handed to a worker that joined).
+    last_ : DaskShards
+        Of the last fit: ``n_rounds``, ``bytes_sent`` (from worker to worker),
+        ``bytes_through_here``, ``rebuilt`` (shards lost with a worker), ``moved`` (shards handed
+        to a worker that joined).
 
     Examples
     --------
@@ -55,17 +53,14 @@ class DaskEngine:
         client: Any,
         *,
         rounds_per_pass: int = 4,
-        patience: float = 5.0,
         give_up: float = 600.0,
     ) -> None:
-        if rounds_per_pass < 1 or patience <= 0 or give_up <= 0:
+        if rounds_per_pass < 1 or give_up <= 0:
             raise InvalidInputError(
-                "DaskEngine: rounds_per_pass is a whole number, 1 or more; patience and give_up "
-                "are > 0."
+                "DaskEngine: rounds_per_pass is a whole number, 1 or more; give_up is > 0."
             )
         self.client = client
         self.rounds_per_pass = rounds_per_pass
-        self.patience = patience
         self.give_up = give_up
 
     @property
@@ -78,7 +73,7 @@ class DaskEngine:
         """The samples on the workers, until the end of the context."""
         if isinstance(data, Samples):
             data = data.dealt_out(self.n_workers)
-        found = DaskShards(self.client, data, self.rounds_per_pass, self.patience, self.give_up)
+        found = DaskShards(self.client, data, self.rounds_per_pass, self.give_up)
         self.last_ = found
         try:
             yield found

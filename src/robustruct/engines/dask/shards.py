@@ -1,27 +1,23 @@
-"""The samples of a fit on the workers of a Dask cluster: CoCoA rounds and other sums.
+"""The samples of a fit on the workers of a Dask cluster, as the caller of `fit` sees them.
 
-In a round every worker visits its samples, starting from the same θ, and the changes of θ are added
-up (CoCoA, Smith et al. 2018). K workers might all push a weight the same way, and the sum overshoot
-by a factor of K. A worker therefore takes each of its changes δ for σ times as large as it is,
-which makes the sum an ascent as long as |Σδ|² <= σ Σ|δ|². That holds for σ = K whatever the data
-are, but workers with different features hardly meet: σ follows the ratio that the last round has
-seen, with a margin.
+The workers train together (`Group`), and add up among themselves; this process hands shards out,
+starts them, and listens to the first of them. What passes through here does not depend on how many
+weights or workers there are, but for the model in the end, and for the weights that checkpoints and
+validation samples need.
 
-θ is kept on every worker. What travels is the entries that steps have changed, θ in full to a
-worker that is new, and for a certificate θ and the moments.
-
-A worker that fails takes the dual variables of its shards with it. The shards are read and built
-again by another worker, with the adversary back at the truth; θ then is put in line by recomputed
-moments, and certificates are never made of parts from before and after (`generation`).
+A worker that fails takes the dual variables of its shards with it. The others then stop. The shards
+are read and built again by another worker, with the adversary back at the truth, and a new attempt
+goes on with all else as it was.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -29,57 +25,41 @@ import numpy as np
 from distributed import Client, Future
 
 from robustruct.engines.dask import worker
-from robustruct.engines.dask.worker import Extent, Missing, Replicas, SparseVector, Steps, Update
+from robustruct.engines.dask.training import Arrays, Assignment, News, Outcome
+from robustruct.engines.dask.worker import Extent, Missing
 from robustruct.engines.dask.worker_pool import WorkerPool
 from robustruct.errors import EngineError, InvalidInputError
 from robustruct.formats.shards import ShardedData
-from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, fingerprint_of
 from robustruct.objectives.build import Plan, Settings, Summary, plan_of
-from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats
-from robustruct.optimizers.tuning import Density, Tuning
+from robustruct.optimizers.checkpoints import Checkpoints
+from robustruct.optimizers.optimizer import Optimizer, Progress, Task, inside
+from robustruct.optimizers.tuning import Density
 
 LOG = logging.getLogger(__name__)
-LOG_LIMIT = 64  # updates that are remembered for workers that lag behind
-MARGIN = 3.0  # of the damping; 2 was no better and less steady
 REBUILDS = 20  # of one shard: more failures than that are the shard's fault
+ATTEMPTS_WITHOUT_A_PASS = 20  # then something about the workers makes them fail
 
 
 class DaskShards:
-    """Shards on workers (`WorkerPool`); see `robustruct.optimizers.optimizer.Shards`."""
+    """Shards on workers (`WorkerPool`); see `robustruct.engines.engine.PreparedShards`."""
 
     local_problem = None
     local_problems = None
-    dual = None
 
-    def __init__(
-        self, client: Client, data: ShardedData, rounds: int, patience: float, give_up: float
-    ) -> None:
-        self.pool, self.data = WorkerPool(client, give_up), data
-        self.rounds, self.patience = rounds, patience
-        self.generation = 0
+    def __init__(self, client: Client, data: ShardedData, rounds: int, give_up: float) -> None:
+        self.pool, self.data, self.rounds = WorkerPool(client, give_up), data, rounds
         self.extents: dict[int, Extent | None] = {}
         self.plan: Plan | None = None
-        self.tuning: Tuning
-        self.version = 0
-        self.updates: list[Update] = []
-        self.known: dict[str, int] = {}
-        """The version of θ that each worker has."""
-        self.centre: np.ndarray | None = None
-        self.theta: np.ndarray | None = None
-        self.new_theta = False
-        """Whether θ was put in line with moments since workers have seen it."""
-        self.damping = np.inf
-        """σ"""
-        self.ratio = 0.0
-        """The largest |Σδ|² / Σ|δ|² of this pass."""
-        self.typical = 0.0
-        """Seconds that a round takes most workers."""
+        self.attempt = 0
         self.rebuilt = 0
         self.moved = 0
+        self.n_workers = 0
         self.n_rounds = 0
         self.bytes_sent = 0
-        self.bytes_received = 0
+        """From worker to worker."""
+        self.bytes_through_here = 0
+        """From and to this process while workers train; not counting what Dask adds."""
 
     # --------------------------------------------------------------------------- data to workers
 
@@ -114,25 +94,32 @@ class DaskShards:
         wanted = {number: (self.data[number], plan) for number in numbers}
         self.extents.update(self.pool.each(worker.assemble, wanted))
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples on all workers are."""
+        extents = {n: extent for n, extent in self.extents.items() if extent is not None}
+        return fingerprint_of({n: extent.digests for n, extent in extents.items()})
+
     # ------------------------------------------------------------------------- workers and shards
 
     def _settle(self) -> None:
         """Shards of workers that are gone are built by others; new workers get shards."""
-        addresses = self.pool.workers()
-        alive = set(addresses)
-        for address in [address for address in self.pool.late if address not in alive]:
-            del self.pool.late[address]
+        alive = set(self.pool.workers())
         lost = [number for number, address in self.pool.place.items() if address not in alive]
         self._rebuild(lost)
+        for number, giver, taker in self._moves(self.pool.workers()):
+            self._move(number, giver, taker)
+
+    def _moves(self, addresses: Sequence[str]) -> list[tuple[int, str, str]]:
+        """Which shards workers that have none should get: (number, from, to)."""
         load = self.pool.load(addresses)
-        idle = [address for address in addresses if not load[address]]
-        for address in idle:
-            giver = max(load, key=lambda one: (one not in self.pool.late, len(load[one])))
-            if len(load[giver]) < 2 or giver in self.pool.late:
+        moves = []
+        for taker in [address for address, numbers in load.items() if not numbers]:
+            giver = max(load, key=lambda one: len(load[one]))
+            if len(load[giver]) < 2:
                 break
-            number = load[giver].pop()
-            self._move(number, giver, address)
-            load[address].append(number)
+            moves.append((load[giver].pop(), giver, taker))
+            load[taker].append(moves[-1][0])
+        return moves
 
     def _rebuild(self, numbers: Sequence[int]) -> None:
         """Build shards whose dual variables are lost, on the workers that have the fewest."""
@@ -148,7 +135,6 @@ class DaskShards:
         LOG.warning("shards %s were lost with their worker and are read again", list(numbers))
         self.pool.assign(numbers)
         self._build(numbers)
-        self.generation += 1
 
     def _move(self, number: int, giver: str, taker: str) -> None:
         """Hand a shard over with its dual variables, from worker to worker."""
@@ -161,216 +147,265 @@ class DaskShards:
         else:
             self._rebuild([number])
 
-    def _pending(self, address: str) -> list[Update]:
-        """The updates that a worker lacks; θ in full if that is less."""
-        known = self.known.get(address, -1)
-        lacking = [update for update in self.updates if update.version > known]
-        complete = known >= 0 and len(lacking) == self.version - known
-        assert self.theta is not None
-        in_full = self.theta.nbytes + (0 if self.centre is None else self.centre.nbytes)
-        if not complete or sum(update.nbytes for update in lacking) > in_full:
-            # Copies: Dask may send an array after it has returned.
-            centre = None if self.centre is None else self.centre.copy()
-            lacking = [Update(self.version, Replicas(self.theta.copy(), centre))]
-        self.bytes_sent += sum(update.nbytes for update in lacking)
-        return lacking
+    # ------------------------------------------------------------------------------------ training
 
-    def _record(self, change: SparseVector | CentreUpdate | Replicas) -> None:
-        self.version += 1
-        self.updates.append(Update(self.version, change))
-        del self.updates[:-LOG_LIMIT]
+    @property
+    def by_whom(self) -> str:
+        """Who trains, in words."""
+        workers = f"{self.n_workers} worker{'s' * (self.n_workers != 1)}"
+        return f", {workers}, {self.n_rounds} rounds, {self.bytes_sent / 1e6:.0f} MB between them"
 
-    def _renew(self, theta: np.ndarray) -> None:
-        """Send θ in full if it was put in line with moments."""
-        if self.new_theta:
-            self._record(Replicas(theta.copy(), None))
-            self.new_theta = False
+    def placed(self, optimizer: Optimizer) -> Optimizer:
+        """The optimizer on the workers."""
+        return OnWorkers(optimizer, self)
 
-    def _ask(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
-        """Send a worker a task about all of its shards."""
-        numbers = self.pool.load([address])[address]
-        updates = self._pending(address)
-        self.known[address] = self.version
-        return self.pool.submit(task, address, numbers, self.tuning, updates, *arguments)
-
-    def _lost(self, address: str, answer: Missing) -> None:
-        """Take note that a worker does not hold what it should."""
-        self.known.pop(address, None)
-        self._rebuild(answer.numbers)
-
-    def retune(self, tuning: Tuning) -> None:
-        """Begin anew with other settings, which workers get with every task."""
-        self.tuning = tuning
-
-    # ------------------------------------------------------------------------------ the four sums
-
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
-        """Some rounds of visits, which together make a pass."""
-        self.theta, self.centre = theta, centre
-        self._renew(theta)
-        seen: dict[str, PassStats] = {}
-        for part in range(self.rounds):
-            self._one_round(theta, replace(spec, part=part, parts=self.rounds), seen)
-        if self.ratio > 0.0:  # workers have met in this pass, so it tells how hard they clash
-            self.damping = max(1.0, MARGIN * self.ratio, 0.8 * self.damping)
-            self.ratio = 0.0
-        return PassStats(
-            sum(one.gap for one in seen.values()),
-            sum(one.total_gap for one in seen.values()),
-            sum(one.regret for one in seen.values()),
+    def minimise(self, optimizer: Optimizer, task: Task) -> None:
+        """Attempts, until one comes to its end."""
+        progress, keeper = task.progress, task.progress.keeper
+        assert keeper is None or isinstance(keeper, Checkpoints)
+        assignment = Assignment(
+            attempt=0,
+            addresses=(),
+            outline=self.outline,
+            tuning=self.tuning,
+            rounds=self.rounds,
+            optimizer=optimizer,
+            max_iter=task.max_iter,
+            seed=task.seed,
+            tol=progress.tol,
+            check_every=progress.check_every,
+            max_time=progress.max_time,
+            watched=progress.watch is not None,
+            checkpoints=None if keeper is None else (keeper.passes, keeper.seconds),
+            give_up=self.pool.give_up,
+            has_start=task.start is not None,
+            start=task.start,
         )
-
-    def _one_round(self, theta: np.ndarray, spec: PassSpec, seen: dict[str, PassStats]) -> None:
-        self._settle()
-        self.n_rounds += 1
-        load = self.pool.load(self.pool.workers())
-        working = [one for one, numbers in load.items() if numbers and one not in self.pool.late]
-        self.damping = min(self.damping, float(len(working) + len(self.pool.late)))
-        started = time.monotonic()
-        arguments = spec, self.damping
-        tasks = {address: self._ask(worker.take_round, address, *arguments) for address in working}
-        asked = {**tasks, **self.pool.late}
-        answers = self._most_answers(tasks or self.pool.late, started)
-        answers |= self.pool.answers(
-            {one: asked[one] for one in self.pool.late if one not in answers}, 0.0
-        )
-        self.pool.late = {
-            address: task for address, task in asked.items() if address not in answers
-        }
-        steps: list[Steps] = []
-        for address in sorted(answers):
-            answer = answers[address]
-            if isinstance(answer, Missing):
-                self._lost(address, answer)
-                continue
-            steps.append(answer)
-            seen[address] = answer.seen
-        self._add(theta, steps)
-
-    def _most_answers(self, asked: dict[str, Future], started: float) -> dict[str, Any]:
-        """All answers, or those that came while the others take many times as long as usual."""
-        usual = self.patience * self.typical + 1.0 if self.typical else self.pool.give_up
-        answers = self.pool.answers(asked, usual)
-        while not answers:
-            silent = all(self.pool.overdue(task, one, started) for one, task in asked.items())
-            # If it was this process that was held up, answers are about to come in.
-            answers = self.pool.answers(asked, 1.0 if silent else usual)
-            if silent and not answers:
-                raise self.pool.silence()
-        if len(answers) == len(asked):
-            took = time.monotonic() - started
-            self.typical = took if self.typical == 0.0 else 0.7 * self.typical + 0.3 * took
-        return answers
-
-    def _add(self, theta: np.ndarray, steps: Sequence[Steps]) -> None:
-        if not steps:
-            return
-        self.bytes_received += sum(step.delta.nbytes for step in steps)
-        total = np.zeros_like(theta)
-        for step in steps:
-            total[step.delta.index] += step.delta.value
-        squares = [step.square for step in steps if step.square > 0.0]
-        if len(squares) > 1:
-            self.ratio = max(self.ratio, float(total @ total) / sum(squares))
-            self.damping = max(self.damping, MARGIN * self.ratio)
-        change = SparseVector.of(total)
-        theta[change.index] += change.value
-        self._record(change)
-
-    def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
-        """All centres follow, here at once and on the workers with their next task."""
-        self._renew(theta)  # before it becomes the centre
-        follow_centre(
-            theta, centre, self.tuning.scales.squares, spec.alpha, spec.kappa, spec.new_kappa
-        )
-        self._record(spec)
-
-    def _sum(self, method: str) -> list[Any]:
-        """The answers of all workers, about dual variables of one generation."""
-        for address, answer in self._patiently(self.pool.late).items():
-            self.pool.late.pop(address)  # a straggler's steps count, unless it takes too long
-            if isinstance(answer, Missing):
-                self._lost(address, answer)
-            else:
-                assert self.theta is not None
-                self._add(self.theta, [answer])
+        caller = Caller(progress)
+        in_vain = 0
         while True:
             self._settle()
-            generation = self.generation
-            load = self.pool.load(self.pool.workers())
-            tasks = {
-                address: self._ask(worker.take_sum, address, method)
-                for address, numbers in load.items()
-                if numbers
-            }
-            answers = []
-            for address, answer in self._patiently(tasks).items():
-                if isinstance(answer, Missing):
-                    self._lost(address, answer)
-                elif answer is not None:
-                    answers.append(answer)
-            if self.generation == generation:
-                return answers
-
-    def _patiently(self, asked: dict[str, Future]) -> dict[str, Any]:
-        """Everybody's answer; `Missing` from those who take longer than anyone would wait."""
-        started, answers = time.monotonic(), dict[str, Any]()
-        silent = list(asked)
-        while silent:
-            pending = {one: asked[one] for one in silent}
-            answers |= self.pool.answers(pending, min(self.pool.give_up, 2.0))
-            silent = [address for address in asked if address not in answers]
-            if time.monotonic() - started > self.patience * self.typical and all(
-                self.pool.overdue(asked[one], one, started) for one in silent
-            ):
+            self.attempt += 1
+            passes = caller.n_passes
+            done = self._attempt(replace(assignment, attempt=self.attempt), caller)
+            if done is not None:
                 break
-        if silent:
-            self.pool.do_without(silent)
-        for address in silent:
-            asked[address].cancel()
-            answers[address] = Missing(tuple(self.pool.load([address])[address]))
-        return dict(sorted(answers.items()))
+            in_vain = 0 if caller.n_passes > passes else in_vain + 1
+            if in_vain > ATTEMPTS_WITHOUT_A_PASS:
+                raise EngineError(
+                    f"the workers could not train together in {in_vain} attempts; can they reach "
+                    "each other? Their logs say more."
+                )
+        if done.progress is not None and len(done.progress["history"]):
+            progress.restore(done.progress)
+        progress.advice = done.advice or progress.advice
+        if done.how == "interrupted":
+            raise KeyboardInterrupt
 
-    def moments(self, out: np.ndarray) -> None:
-        """G(q) into ``out``; what follows is a new θ, which workers get in full."""
-        if self.theta is None:  # no round yet: every adversary is at the truth
-            out[:] = 0.0
-            return
-        answers = self._sum("moments")
-        self.bytes_received += sum(answer.nbytes for answer in answers)
-        self.new_theta = True
-        np.sum(answers, axis=0, out=out)
+    def _attempt(self, assignment: Assignment, caller: Caller) -> Outcome | None:
+        """Let the workers train together; None if they had to stop before the end."""
+        load = self.pool.load(self.pool.workers())
+        held = {
+            address: [number for number in numbers if self.extents[number] is not None]
+            for address, numbers in load.items()
+        }
+        addresses = [address for address, numbers in held.items() if numbers]
+        self.n_workers = len(addresses)
+        assignment = replace(assignment, addresses=addresses)
+        others = replace(assignment, start=None)
+        running = {
+            address: self.pool.submit(
+                worker.train, address, held[address], assignment if i == 0 else others
+            )
+            for i, address in enumerate(addresses)
+        }
+        if assignment.start is not None:
+            self.bytes_through_here += assignment.start.nbytes
+        attendance = Attendance(self, assignment, running, caller)
+        before = self.n_rounds, self.bytes_sent
+        try:
+            ended = attendance.until_the_end()
+        except BaseException:
+            with contextlib.suppress(EngineError):  # a scheduler that is gone has no workers
+                attendance.stop()
+            raise
+        found = [one for one in ended.values() if isinstance(one, Outcome)]
+        self.n_rounds = before[0] + max([one.n_rounds for one in found], default=0)
+        self.bytes_sent = before[1] + sum(one.bytes_sent for one in found)
+        first = ended[addresses[0]]
+        if isinstance(first, Outcome) and first.how in ("done", "interrupted"):
+            self.bytes_through_here += _size(first.progress)
+            return first
+        return None
 
-    def _at(self, theta: np.ndarray, method: str) -> list[Any]:
-        self.theta, self.new_theta = theta, False
-        self._record(Replicas(theta.copy(), None))
-        return self._sum(method)
 
-    def bounds(self, theta: np.ndarray) -> tuple[float, float]:
-        """(regret at θ and p0, gain of q)."""
-        answers = self._at(theta, "bounds")
-        return sum(regret for regret, _ in answers), sum(gain for _, gain in answers)
+@dataclass(frozen=True)
+class OnWorkers(Optimizer):
+    """An optimizer that workers run together."""
 
-    def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
-        """The same with the adversary at the truth."""
-        answers = self._at(theta, "plain_bounds")
-        return sum(regret for regret, _ in answers), sum(gain for _, gain in answers)
+    optimizer: Optimizer
+    shards: DaskShards
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        answers = self._at(theta, "likelihood")
-        self.bytes_received += sum(gradient.nbytes for _, gradient in answers)
-        return sum(value for value, _ in answers), np.sum([g for _, g in answers], axis=0)
+    def minimise(self, task: Task) -> None:
+        """See `DaskShards.minimise`."""
+        self.shards.minimise(self.optimizer, task)
 
-    def fingerprint(self) -> dict[str, Any]:
-        """What the samples on all workers are."""
-        extents = {n: extent for n, extent in self.extents.items() if extent is not None}
-        return fingerprint_of({n: extent.digests for n, extent in extents.items()})
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Nothing: dual variables are as large as the data, and do not travel."""
-        return {}
+class Caller:
+    """Answers what workers ask; also stands for what they have reached, towards checkpoints."""
 
-    def restore(self, state: dict[str, np.ndarray]) -> bool:
-        """Dual variables begin anew."""
-        return False
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.n_passes = 0
+        self.known: Arrays = {}
+        self.resumed: Arrays | None = None
+        self.asked_before = False
+
+    def state(self) -> Arrays:
+        """See `Resumable`."""
+        return self.known
+
+    def restore(self, state: Arrays) -> None:
+        """See `Resumable`."""
+        self.known, self.n_passes = state, state["n_passes"].item()
+        reached = {f"reached.{name}": value for name, value in state.items()}
+        found = {f"progress.{name}": value for name, value in self.progress.state().items()}
+        self.resumed = {**reached, **found}
+
+    def answer(self, what: str, about: Any) -> Any:
+        """What a worker wants to know."""
+        if what == "watch":
+            assert self.progress.watch is not None
+            return self.progress.watch(*about)
+        if what == "keep":
+            self.n_passes, state = about
+            self.known = inside("reached", state)
+            self.progress.restore(inside("progress", state))
+            self.progress.keep(self)
+            return None
+        assert what == "resume"
+        if not self.asked_before:
+            self.asked_before = True
+            self.known = {
+                name: np.broadcast_to(np.zeros((), kind), shape)
+                for name, (shape, kind) in about.items()
+            }
+            self.progress.resume(self)
+        return self.resumed
+
+
+class Attendance:
+    """While the workers of an attempt train: listens to the first of them, and sees to them all."""
+
+    def __init__(
+        self,
+        shards: DaskShards,
+        assignment: Assignment,
+        running: Mapping[str, Future],
+        caller: Caller,
+    ) -> None:
+        self.shards, self.pool, self.caller = shards, shards.pool, caller
+        self.attempt, self.addresses = assignment.attempt, list(assignment.addresses)
+        self.first, self.running = self.addresses[0], dict(running)
+        self.ended: dict[str, Any] = {}
+        self.before = shards.n_rounds, shards.bytes_sent
+        self.number, self.since = 0, time.monotonic()
+        """The last exchange we know of, and since when."""
+        self.looked = self.since
+        self.asked: tuple[str, Any] | None = None
+        """What the first worker waits for an answer to."""
+        self.stopping = self.interrupted = False
+        self.ears: Future | None = self._listen()
+
+    def until_the_end(self) -> dict[str, Any]:
+        """How the attempt ended, by worker."""
+        while self.running:
+            try:
+                self._wait()
+            except KeyboardInterrupt:
+                if self.interrupted:
+                    raise
+                self.interrupted = True
+                self.pool.submit(worker.order, self.first, self.attempt, "interrupt")
+                if self.asked is not None:
+                    self._reply(None)
+        return self.ended
+
+    def _wait(self) -> None:
+        ears = self.ears
+        waiting = [*self.running.values(), *([] if ears is None else [ears])]
+        self.pool.wait(waiting, 1.0, "FIRST_COMPLETED")
+        if ears is not None and ears.done():
+            self.ears = self._listen() if self.first in self.running else None
+            news = self.pool.result(ears, self.first)
+            if isinstance(news, News):
+                self._hear(news)
+        done = any(task.done() for task in self.running.values())
+        if done or time.monotonic() - self.looked > 1.0:
+            self._look_after()
+            self.looked = time.monotonic()
+
+    def _listen(self) -> Future:
+        return self.pool.submit(worker.listen, self.first, self.attempt)
+
+    def _reply(self, answer: Any) -> None:
+        self.asked = None
+        self.shards.bytes_through_here += _size(answer)
+        self.pool.submit(worker.reply, self.first, self.attempt, answer)
+
+    def _hear(self, news: News) -> None:
+        shards, now = self.shards, time.monotonic()
+        shards.bytes_through_here += len(pickle.dumps(replace(news, asked=None)))
+        for number, gap, rounds, sent in news.passes:
+            shards.n_rounds = self.before[0] + rounds
+            shards.bytes_sent = self.before[1] + sent * len(self.addresses)
+            self.caller.n_passes = max(number, self.caller.n_passes)
+            self.caller.progress.passed(number, gap, shards.by_whom)
+        if news.asked is not None:
+            shards.bytes_through_here += _size(news.asked)
+            self.asked = news.asked
+            self._reply(self.caller.answer(*news.asked))
+            now = time.monotonic()
+        if news.number != self.number or news.asked is not None:
+            self.number, self.since = news.number, now
+        elif news.again and now - self.since > self.pool.give_up:
+            self.pool.do_without(self.addresses[rank] for rank in news.waiting_for or [0])
+
+    def _look_after(self) -> None:
+        """Take note of who has come to an end, and have the others stop if one is gone."""
+        alive = self.pool.workers()
+        for address, task in list(self.running.items()):
+            if task.done():
+                self.ended[address] = self.pool.result(task, address)
+            elif address not in alive or self.pool.is_silent(address):
+                if address in alive:
+                    self.pool.do_without([address])
+                task.cancel()
+                self.ended[address] = Missing(())
+            else:
+                continue
+            del self.running[address]
+        ended = self.ended.values()
+        if any(isinstance(one, Missing) or one.how == "stopped" for one in ended):
+            self.stop()
+        elif not self.ended and not self.stopping and self.shards._moves(alive):
+            self.pool.submit(worker.order, self.first, self.attempt, "pause")
+            self.stopping = True
+
+    def stop(self) -> None:
+        """Have everybody leave."""
+        if self.running and not (self.stopping and self.ended):
+            self.stopping = True
+            for address in self.running:
+                self.pool.submit(worker.stop, address, self.attempt)
+
+
+def _size(something: Any) -> int:
+    """Bytes of the arrays in something that is sent."""
+    if isinstance(something, np.ndarray):
+        return something.nbytes
+    if isinstance(something, dict):
+        return sum(map(_size, something.values()))
+    if isinstance(something, tuple | list):
+        return sum(map(_size, something))
+    return 8

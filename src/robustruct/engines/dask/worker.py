@@ -2,8 +2,7 @@
 
 Every task names its fit and the shards it is about. A task that runs where these are not, because
 their worker has failed or was restarted, answers `Missing`; it is for the caller to have them built
-again. Replicas of θ and of its centre stay on the worker too, and are brought up to date by the
-sparse updates that a task carries.
+again.
 """
 
 from __future__ import annotations
@@ -11,67 +10,19 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from distributed import get_worker
+from distributed import Worker, get_worker, secede
 
+from robustruct.engines.dask.group import PRESENT, RECEIVE, Mailbox, Message
+from robustruct.engines.dask.training import Assignment, Line, News, Outcome, Training
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.shards import Shard
-from robustruct.objectives.adversarial import Outline
+from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.objectives.build import Plan, Summary, summarise
 from robustruct.optimizers.local_shards import LocalShards, ShardState
-from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats
 from robustruct.optimizers.tuning import Density, Tuning
-
-
-@dataclass(frozen=True, eq=False)
-class SparseVector:
-    """The entries of a vector that are not zero."""
-
-    index: np.ndarray
-    value: np.ndarray
-
-    @classmethod
-    def of(cls, vector: np.ndarray) -> SparseVector:
-        """From all entries."""
-        index = np.flatnonzero(vector)
-        value = vector[index]
-        return cls(index.astype(np.int32) if len(vector) < 2**31 else index, value)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.index.nbytes + self.value.nbytes)
-
-
-@dataclass(frozen=True, eq=False)
-class Replicas:
-    """θ and its centre, in full."""
-
-    theta: np.ndarray
-    centre: np.ndarray | None
-    """None leaves the centre as it is."""
-
-    @property
-    def nbytes(self) -> int:
-        return self.theta.nbytes + (0 if self.centre is None else self.centre.nbytes)
-
-
-Change = SparseVector | CentreUpdate | Replicas
-"""Steps that were added up, centres that followed, or θ anew."""
-
-
-@dataclass(frozen=True, eq=False)
-class Update:
-    """One change of θ; they are numbered, so that none is made twice if Dask repeats a task."""
-
-    version: int
-    change: Change
-
-    @property
-    def nbytes(self) -> int:
-        return 0 if isinstance(self.change, CentreUpdate) else self.change.nbytes
 
 
 @dataclass(frozen=True)
@@ -79,16 +30,6 @@ class Missing:
     """The worker does not hold these shards."""
 
     numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """What a round of visits has done to θ, and what it saw."""
-
-    delta: SparseVector
-    square: float
-    """|delta|²"""
-    seen: PassStats
 
 
 @dataclass(frozen=True)
@@ -107,66 +48,60 @@ class WorkerState:
     def __init__(self) -> None:
         self.corpora: dict[int, Corpus] = {}
         self.empty: set[int] = set()
+        self.problems: dict[int, Problem] = {}
         self.local: LocalShards | None = None
-        self.problems: dict[int, Any] = {}
-        self.theta = self.centre = np.zeros(0)
-        self.version = -1
+        self.mailbox = Mailbox()
+        self.lines: dict[int, Line] = {}
+        """To the caller of `fit`, by attempt."""
+        self.last: Training | None = None
+        """The last attempt that got as far as to have a state."""
 
     def missing(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """The shards that are not here."""
         return tuple(n for n in numbers if n not in self.problems and n not in self.empty)
 
-    def ready(
-        self, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update]
-    ) -> LocalShards | Missing:
-        """Just these shards, with the replicas up to date."""
-        absent = self.missing(numbers)
-        if absent:
-            return Missing(absent)
-        local = self._local_shards(numbers, tuning)
-        self._apply(updates)
-        return local
+    def line(self, attempt: int) -> Line:
+        """The line of an attempt, whoever comes first."""
+        return self.lines.setdefault(attempt, Line())
 
-    def _local_shards(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
-        if self.local is None or self.local.tuning.natural != tuning.natural:
+    def local_shards(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
+        """Just these shards, with what earlier attempts have made of them."""
+        if self.local is None:
             self.local = LocalShards({}, tuning)
         here = self.local.shards
         for number in [n for n in here if n not in numbers]:
             del here[number]
         for number in numbers:
             if number in self.problems and number not in here:
-                here[number] = ShardState(self.problems[number], tuning)
+                here[number] = ShardState(self.problems[number], self.local.tuning)
         self.local.shards = dict(sorted(here.items()))
         return self.local
-
-    def _apply(self, updates: Sequence[Update]) -> None:
-        """Bring the replicas up to date."""
-        for update in updates:
-            if update.version <= self.version:
-                continue
-            self.version, change = update.version, update.change
-            if isinstance(change, Replicas):
-                self.theta = change.theta.copy()
-                if change.centre is not None:
-                    self.centre = change.centre.copy()
-            elif isinstance(change, SparseVector):
-                self.theta[change.index] += change.value
-            else:
-                assert self.local is not None  # `ready` makes it before
-                self.local.follow(self.theta, self.centre, change)
 
 
 def state_of(fit: str) -> WorkerState:
     """What this worker holds of a fit."""
-    return _states().setdefault(fit, WorkerState())
+    worker = get_worker()
+    states = _states(worker)
+    if fit not in states:
+        states[fit] = WorkerState()
+    return states[fit]
 
 
-def _states() -> dict[str, WorkerState]:
-    """By fit; tied to the worker, as several may share a process."""
-    worker: Any = get_worker()
+def _states(worker: Worker) -> dict[str, WorkerState]:
+    """Of all fits: kept on the worker, as several may share a process."""
     if not hasattr(worker, "robustruct_states"):
-        worker.robustruct_states = {}
-    return worker.robustruct_states
+        states: dict[str, WorkerState] = {}
+
+        def receive(fit: str, attempt: int, number: int, rank: int, message: list[Any]) -> bool:
+            here = states.get(fit)
+            return here is not None and here.mailbox.put(attempt, number, rank, Message(*message))
+
+        def present(fit: str, attempt: int) -> bool:
+            return fit in states and states[fit].mailbox.takes(attempt)
+
+        worker.handlers[RECEIVE], worker.handlers[PRESENT] = receive, present
+        worker.robustruct_states = states  # type: ignore[attr-defined]
+    return worker.robustruct_states  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------------------------------- tasks
@@ -191,46 +126,43 @@ def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | No
     return Extent(problem.outline, Density.of(problem), problem.digests())
 
 
-def take_round(
-    fit: str,
-    numbers: Sequence[int],
-    tuning: Tuning,
-    updates: Sequence[Update],
-    spec: PassSpec,
-    damping: float,
-) -> Steps | Missing:
-    """Visit the samples of some shards, starting from the replica of θ.
-
-    With ``damping`` the steps are as short as if that many processes made the same steps at once.
-    """
+def train(fit: str, numbers: Sequence[int], assignment: Assignment) -> Outcome | Missing:
+    """Train with the other workers of a group, to the end or until somebody stops it."""
     here = state_of(fit)
-    local = here.ready(numbers, tuning, updates)
-    if isinstance(local, Missing):
-        return local
-    if not local.shards:
-        return Steps(SparseVector.of(np.zeros(0)), 0.0, PassStats(0.0, 0.0, 0.0))
-    theta = here.theta.copy()
-    seen = local.round(theta, here.centre, replace(spec, penalty=spec.penalty / damping))
-    theta -= here.theta
-    theta /= damping
-    return Steps(SparseVector.of(theta), float(theta @ theta), seen)
+    absent = here.missing(numbers)
+    if absent:
+        return Missing(absent)
+    secede()  # other fits want to use the worker too
+    local = here.local_shards(numbers, assignment.tuning)
+    try:
+        return Training(fit, here, local, assignment).run()
+    finally:
+        here.mailbox.stop(assignment.attempt)
+        here.line(assignment.attempt).close()
 
 
-def take_sum(
-    fit: str, numbers: Sequence[int], tuning: Tuning, updates: Sequence[Update], method: str
-) -> Any:
-    """A method of the shards, at the replica of θ; None if they have no samples."""
+def listen(fit: str, attempt: int) -> News:
+    """What there is to tell the caller of `fit`; asked of the first worker only."""
+    line = state_of(fit).line(attempt)
+    secede()
+    return line.news()
+
+
+def reply(fit: str, attempt: int, answer: Any) -> None:
+    """What the caller of `fit` answers."""
+    state_of(fit).line(attempt).take(answer)
+
+
+def order(fit: str, attempt: int, what: str) -> None:
+    """Have all workers stop at the same point; asked of the first worker only."""
+    state_of(fit).mailbox.orders[attempt] = what
+
+
+def stop(fit: str, attempt: int) -> None:
+    """Leave a group, as one of its workers is gone."""
     here = state_of(fit)
-    local = here.ready(numbers, tuning, updates)
-    if isinstance(local, Missing):
-        return local
-    if not local.shards:
-        return None
-    if method == "moments":
-        moments = np.empty_like(here.theta)
-        local.moments(moments)
-        return moments
-    return getattr(local, method)(here.theta)
+    here.mailbox.stop(attempt)
+    here.line(attempt).close()
 
 
 def give_away(fit: str, number: int) -> tuple[Any, ShardState | None] | None:
@@ -260,4 +192,6 @@ def take_over(fit: str, number: int, given: tuple[Any, ShardState | None] | None
 
 def drop(fit: str) -> None:
     """Forget a fit."""
-    _states().pop(fit, None)
+    here = _states(get_worker()).pop(fit, None)
+    if here is not None:
+        here.mailbox.stop(2**62)

@@ -68,8 +68,6 @@ class WorkerPool:
         self.fit = uuid.uuid4().hex
         self.place: dict[int, str] = {}
         """Address of the worker that has each shard."""
-        self.late: dict[str, Future] = {}
-        """What is not answered yet by workers that take long."""
         self.silent: set[str] = set()
         """Workers that were given up."""
         self.heard: dict[str, tuple[float, float]] = {}
@@ -106,10 +104,15 @@ class WorkerPool:
 
     def overdue(self, task: Future, address: str, since: float) -> bool:
         """Whether to give up a worker that has not answered a task ``since`` then."""
-        now = time.monotonic()
-        if now - self.heard.get(address, (0.0, since))[1] > self.give_up:
+        if self.is_silent(address):
             return True
-        return now - since > self.give_up and self.kind_of.get(task.key) in self.done_before
+        late = time.monotonic() - since > self.give_up
+        return late and self.kind_of.get(task.key) in self.done_before
+
+    def is_silent(self, address: str) -> bool:
+        """Whether the scheduler has not heard from a worker for too long."""
+        now = time.monotonic()
+        return now - self.heard.get(address, (0.0, now))[1] > self.give_up
 
     def do_without(self, addresses: Iterable[str]) -> None:
         """Do without workers that do not answer, even if the scheduler still believes in them."""
@@ -131,7 +134,7 @@ class WorkerPool:
         for number in numbers:
             self.place.pop(number, None)
         addresses = self.workers()
-        load = self.load([one for one in addresses if one not in self.late] or addresses)
+        load = self.load(addresses)
         for number in numbers:
             address = min(load, key=lambda one: len(load[one]))
             self.place[number] = address
@@ -141,7 +144,7 @@ class WorkerPool:
 
     def submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
         """Send a worker a task about this fit."""
-        # Through the scheduler, which no worker that hangs can hold up; θ is large, so be it.
+        # Through the scheduler, which no worker that hangs can hold up; plans are large, so be it.
         with (
             scheduler_must_answer(self.client),
             dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}),
@@ -153,11 +156,12 @@ class WorkerPool:
 
     def result(self, task: Future, address: str) -> Any:
         """The answer of a task that is done; `Missing` if the worker failed before that."""
-        deadline = time.monotonic() + self.give_up
+        deadline, timeout = time.monotonic() + self.give_up, 1.0
         kind = self.kind_of.pop(task.key, None)
         while time.monotonic() < deadline:
             try:
-                answer = task.result(timeout=2.0)
+                timeout *= 2.0  # weights may take long, and would begin anew
+                answer = task.result(timeout=timeout)
                 if kind is not None:
                     self.done_before.add(kind)
                 return answer
@@ -255,8 +259,6 @@ class WorkerPool:
 
     def close(self) -> None:
         """Have the workers forget the fit."""
-        for task in self.late.values():
-            task.cancel()
         with contextlib.suppress(EngineError):  # a scheduler that is gone has no workers
             tasks = [
                 self.submit(worker.drop, address)

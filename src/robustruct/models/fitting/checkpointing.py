@@ -14,7 +14,7 @@ from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.optimizers.optimizer import Optimizer, Progress, Shards
+from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -40,7 +40,7 @@ def claim(
     checkpoints: Checkpoints | None,
     settings: StructuredModel,
     optimizer: Optimizer,
-    shards: Shards,
+    shards: SamplesOutline,
     stopper: EarlyStopping | None,
     inference: str,
 ) -> None:
@@ -80,7 +80,10 @@ def _drawn_seed(random_state: Any) -> int:
 
 
 def _identity(
-    model: StructuredModel, optimizer: Optimizer, shards: Shards, stopper: EarlyStopping | None
+    model: StructuredModel,
+    optimizer: Optimizer,
+    shards: SamplesOutline,
+    stopper: EarlyStopping | None,
 ) -> dict[str, Any]:
     """All that a fit depends on, but for its tolerance and its number of passes."""
     outline = shards.outline
