@@ -17,7 +17,8 @@ from robustruct.errors import (
     shown,
 )
 from robustruct.formats.shards import ShardedData
-from robustruct.losses import Absolute, CostMatrix, as_labels, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import Absolute, CostMatrix
 from robustruct.metrics import confusion, mean_loss
 from robustruct.multilabel import MultiLabel
 
