@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from robustruct import AGM, CRF, Graph, solve_game
-from robustruct.arrays import as_csr
+from robustruct.arrays import all_sound_csr, as_csr
 from robustruct.errors import (
     LONGEST_MESSAGE,
     FileFormatError,
@@ -17,7 +17,8 @@ from robustruct.errors import (
     shown,
 )
 from robustruct.formats.shards import ShardedData
-from robustruct.losses import Absolute, CostMatrix, as_labels, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import Absolute, CostMatrix
 from robustruct.metrics import confusion, mean_loss
 from robustruct.multilabel import MultiLabel
 
@@ -93,6 +94,15 @@ def test_broken_sparse_matrices_are_refused_wherever_they_come_in(name):
     for call in calls:
         with pytest.raises(InvalidInputError, match=r"broken: .* Make it anew"):
             call()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_matrix_among_sound_ones_is_seen(name):
+    sound = [sp.csr_array(DENSE), sp.csr_matrix(DENSE[:1]), sp.csr_array(DENSE[:2] * 0)]
+    assert all_sound_csr(sound, 3)
+    assert not all_sound_csr([*sound, sp.csr_array(DENSE[:, :2])], 3)
+    for place in range(4):
+        assert not all_sound_csr([*sound[:place], BROKEN[name](), *sound[place:]], 3)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])

@@ -5,18 +5,8 @@ import pytest
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
-from robustruct.losses import (
-    Absolute,
-    CostMatrix,
-    Hamming,
-    Loss,
-    Squared,
-    as_labels,
-    as_loss,
-    class_weighted,
-    encode_labels,
-    sorted_labels,
-)
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_loss, class_weighted
 
 
 def test_hamming_costs_one_per_mistake():

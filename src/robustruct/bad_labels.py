@@ -20,7 +20,7 @@ from robustruct.formats.corpus import Corpus
 from robustruct.formats.sample import Format
 from robustruct.formats.shards import Shard, ShardedData
 from robustruct.graphs import Graph
-from robustruct.losses import as_labels, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
 
 MOST_PLACES = 3  # that a warning names
 

@@ -18,7 +18,8 @@ from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
 from robustruct.graphs import Batch
 from robustruct.inference import allowed_labels
-from robustruct.losses import Labels, as_classes, as_labels
+from robustruct.labels import as_classes, as_labels
+from robustruct.losses import Labels
 from robustruct.scores import Scores
 
 SCHEMES = ("BIO", "BIOES")

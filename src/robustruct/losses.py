@@ -9,14 +9,22 @@ labels into its cost matrix and prices a labelling.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from robustruct.arrays import LARGEST, as_floats, refuse_masked
+from robustruct.arrays import LARGEST, as_floats
 from robustruct.errors import InvalidInputError, shown
+from robustruct.labels import (
+    as_classes,
+    as_labels,
+    encode_labels,
+    family,
+    shortened,
+    sorted_labels,
+)
 
 Labels = Sequence[Any] | np.ndarray
 LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | dict | Loss
@@ -82,7 +90,7 @@ class _Ordinal(Loss):
     def matrix(self, classes: Labels) -> np.ndarray:
         labels = as_labels(classes)
         places = np.arange(len(labels), dtype=float)
-        if labels.dtype.kind != "b" and {_family(label) for label in labels} <= {"number"}:
+        if labels.dtype.kind != "b" and {family(label) for label in labels} <= {"number"}:
             places = _from_the_first(labels)
         with np.errstate(over="ignore", invalid="ignore"):
             costs = np.abs(places[:, None] - places[None, :]) ** self.power
@@ -149,7 +157,7 @@ class CostMatrix(Loss):
         self.labels = None if labels is None else as_labels(labels)
         if self.labels is not None and len(set(self.labels.tolist())) < len(self.labels):
             raise InvalidInputError(
-                f"labels of the cost matrix repeat: {_shortened(self.labels.tolist())}; name "
+                f"labels of the cost matrix repeat: {shortened(self.labels.tolist())}; name "
                 "each row once."
             )
         self.default = default
@@ -218,7 +226,7 @@ class CostMatrix(Loss):
         if len(classes) != len(self._table):
             raise InvalidInputError(
                 f"the cost matrix is for {len(self._table)} labels but the data have "
-                f"{len(classes)}: {_shortened(as_labels(classes).tolist())}. Name its rows "
+                f"{len(classes)}: {shortened(as_labels(classes).tolist())}. Name its rows "
                 "with CostMatrix(matrix, labels=[...]); it may then list labels the data lack."
             )
         return self._table.copy()
@@ -232,7 +240,7 @@ class CostMatrix(Loss):
                 if label not in place:
                     raise InvalidInputError(
                         f"the cost of {pair} names the label {shown(label)}, which is not among "
-                        f"{_shortened(labels.tolist())}. Where data may lack a label, name all "
+                        f"{shortened(labels.tolist())}. Where data may lack a label, name all "
                         "in CostMatrix({...}, labels=[...])."
                     )
             costs[place[pair[0]], place[pair[1]]] = cost
@@ -279,7 +287,7 @@ def _name(label: Any) -> str:
 
 def _single_costs(costs: Mapping[Any, Any]) -> dict[tuple[Any, Any], float]:
     for pair, cost in costs.items():
-        number = _family(cost) == "number" and abs(cost) <= LARGEST
+        number = family(cost) == "number" and abs(cost) <= LARGEST
         if not (isinstance(pair, tuple) and len(pair) == 2 and number):
             raise InvalidInputError(
                 f"the costs hold {shown(pair)}: {shown(cost)}; write (true label, predicted "
@@ -327,7 +335,7 @@ class LabelSets(Loss):
         names = [label for part in parts for label in part.labels.tolist()]  # type: ignore[union-attr]
         if len(set(names)) < len(names):
             raise InvalidInputError(
-                f"a label belongs to two sets: {_shortened(names)}; give it two names."
+                f"a label belongs to two sets: {shortened(names)}; give it two names."
             )
         size = len(names)
         across = max(float(part.costs.max()) for part in parts)
@@ -451,94 +459,16 @@ def class_weighted(
         if label not in place:
             raise InvalidInputError(
                 f"class_weight names {shown(label)}, which is not a label; labels are "
-                f"{_shortened(list(place))}."
+                f"{shortened(list(place))}."
             )
         plain = weight.item() if isinstance(weight, np.generic) else weight
-        if not (_family(weight) == "number" and 0 <= plain <= LARGEST):
+        if not (family(weight) == "number" and 0 <= plain <= LARGEST):
             raise InvalidInputError(
                 f"class_weight[{shown(label)}] = {shown(weight)}; weights are finite numbers, 0 "
                 "or more."
             )
         weights[place[label]] = weight
     return matrix * weights[:, None]
-
-
-def as_labels(labels: Any) -> np.ndarray:
-    """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
-    if isinstance(labels, np.ndarray):
-        refuse_masked(labels, "labels")
-        array = np.asarray(labels)
-    elif isinstance(labels, Iterable) and not isinstance(labels, Mapping | Set):
-        array = _array_of(list(labels))
-    else:
-        raise InvalidInputError(
-            f"labels are a {type(labels).__name__}; expected a list or array, one label per node."
-        )
-    if array.ndim != 1:
-        raise InvalidInputError(f"labels have shape {array.shape}; expected one label per node.")
-    _check_comparable(array)
-    return array
-
-
-def as_classes(classes: Any) -> np.ndarray:
-    """The same for labels of which none may be listed twice."""
-    array = as_labels(classes)
-    n_distinct = len(set(array.tolist()))
-    if n_distinct < len(array):
-        raise InvalidInputError(
-            f"classes hold {len(array)} labels, of which {n_distinct} are distinct; list each once."
-        )
-    return array
-
-
-def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct labels, sorted; labels of several types are sorted type by type."""
-    if exactly_comparable(label_arrays):
-        return np.unique(np.concatenate(label_arrays))
-    distinct = {label for array in label_arrays for label in array.tolist()}
-    try:
-        return as_labels(sorted(distinct, key=lambda label: (_family(label), label)))
-    except TypeError as error:
-        raise InvalidInputError(
-            f"labels have no order ({error}); use numbers or strings as labels."
-        ) from error
-
-
-def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.ndarray:
-    """Index of each label in ``classes``; an unknown label is an error that names it."""
-    if exactly_comparable([labels, classes]) and bool(np.all(classes[1:] > classes[:-1])):
-        codes = np.searchsorted(classes, labels)
-        codes[codes == len(classes)] = 0
-        unknown = classes[codes] != labels if len(classes) else np.ones(len(labels), bool)
-    else:
-        place = {label: a for a, label in enumerate(classes.tolist())}
-        codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-        unknown = codes < 0
-    if unknown.any():
-        i = int(np.argmax(unknown))
-        raise InvalidInputError(
-            f"{field} holds the label {shown(labels[i : i + 1].tolist()[0])} (node {i}), which is "
-            f"not among the known labels {_shortened(classes.tolist())}.",
-            field=field,
-        )
-    return codes.astype(np.intp, copy=False)
-
-
-def exactly_comparable(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether NumPy can put labels into one array and none of them becomes another label.
-
-    It would turn numbers beside text into text, and integers beside floats into floats, of which
-    there are not enough beyond 2**53.
-    """
-    kinds = {_kind(array) for array in arrays}
-    if len(kinds) != 1 or kinds & {"O", "V"}:
-        return False
-    if np.result_type(*arrays).kind != "f":
-        return True
-    return not any(
-        len(array) and array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > 2**53
-        for array in arrays
-    )
 
 
 def _from_the_first(labels: np.ndarray) -> np.ndarray:
@@ -554,62 +484,3 @@ def _rounded(value: Fraction) -> float:
         return float(value)
     except OverflowError:
         return np.inf
-
-
-def _kind(array: np.ndarray) -> str:
-    return "n" if array.dtype.kind in "iufb" else array.dtype.kind
-
-
-def _family(label: Any) -> str:
-    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
-        return "number"
-    return "str" if isinstance(label, str) else type(label).__name__
-
-
-def _array_of(values: list[Any]) -> np.ndarray:
-    """Labels of one family as NumPy would have them, if that changes none of them."""
-    families = {_family(label) for label in values}
-    if families == {"str"}:
-        return np.asarray(values)
-    if families <= {"number"}:
-        array = np.asarray(values)
-        integers = any(isinstance(label, int | np.integer) for label in values)
-        if array.dtype.kind != "f" or not integers or array.tolist() == values:
-            return array
-    return _objects(values)
-
-
-def _objects(values: list[Any]) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):  # assigned at once, tuples would become rows
-        array[i] = value
-    return array
-
-
-def _check_comparable(labels: np.ndarray) -> None:
-    """A label must equal itself and be hashable; NaN and lists are not labels."""
-    if labels.dtype.kind in "fcmM":
-        wrong = ~np.isfinite(labels)
-    elif labels.dtype.kind == "O":
-        wrong = np.array([not _is_label(label) for label in labels], dtype=bool)
-    else:
-        return
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise InvalidInputError(
-            f"node {i} has the label {shown(labels[i : i + 1].tolist()[0])}; a label is a finite "
-            "number, a string or another hashable value.",
-            node=i,
-        )
-
-
-def _is_label(value: Any) -> bool:
-    if _family(value) == "number":
-        return bool(abs(value) < np.inf)  # also False for NaN
-    return isinstance(value, Hashable)
-
-
-def _shortened(labels: list[Any]) -> str:
-    if len(labels) <= 12:
-        return f"[{', '.join(map(shown, labels))}]"
-    return f"[{', '.join(map(shown, labels[:10]))}, ... {len(labels) - 10} more]"

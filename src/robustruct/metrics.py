@@ -11,16 +11,14 @@ import numpy as np
 
 from robustruct.arrays import as_floats, length
 from robustruct.errors import InvalidInputError, shown
-from robustruct.losses import (
-    Labels,
-    LossLike,
+from robustruct.labels import (
     as_classes,
     as_labels,
-    as_loss,
     encode_labels,
     exactly_comparable,
     sorted_labels,
 )
+from robustruct.losses import Labels, LossLike, as_loss
 
 _SPAN_LABEL = re.compile(r"[BIES]-.+")
 

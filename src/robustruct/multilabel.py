@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from robustruct.arrays import as_csr, as_floats, length, refuse_masked
 from robustruct.errors import InvalidInputError, shown
 from robustruct.graphs import Graph, checked_edges, treewidth
-from robustruct.losses import as_labels, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.models import AGM
 
 

@@ -87,7 +87,7 @@ def confusion_matrix(
     -------
     matplotlib Axes
     """
-    from robustruct.losses import as_labels, sorted_labels
+    from robustruct.labels import as_labels, sorted_labels
 
     if classes is None:
         arrays = [as_labels(np.ravel(labels)) for side in (y_true, y_pred) for labels in side]

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from robustruct.arrays import LARGEST, as_floats, length
 from robustruct.errors import InvalidInputError, shown
 from robustruct.graphs import Batch
-from robustruct.losses import as_labels, encode_labels, exactly_comparable
+from robustruct.labels import as_labels, encode_labels, exactly_comparable
 
 
 def is_flat(X: Any) -> bool:

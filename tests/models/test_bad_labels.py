@@ -15,7 +15,7 @@ from robustruct.constraints import Constraints
 from robustruct.datasets import load_wnut17
 from robustruct.engines import ShardedData
 from robustruct.errors import FileFormatError, InvalidInputError
-from robustruct.losses import as_labels
+from robustruct.labels import as_labels
 from robustruct.metrics import span_scores
 
 X = [[{"w": w} for w in text.split()] for text in ("Ada writes", "Bob Ray sees Ada", "it rains")]

@@ -293,7 +293,7 @@ def _compared(
 ) -> dict[str, Any]:
     from robustruct.cli.loss import ChosenLoss
     from robustruct.comparison import compare as compare_models
-    from robustruct.losses import sorted_labels
+    from robustruct.labels import sorted_labels
 
     name, costs, order, encoding = loss
     classes = sorted_labels([*samples.y, *([] if others is None else others.y)])

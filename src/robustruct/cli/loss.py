@@ -9,7 +9,8 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
-from robustruct.losses import CostMatrix, Loss, as_labels, as_loss
+from robustruct.labels import as_labels
+from robustruct.losses import CostMatrix, Loss, as_loss
 
 ORDINAL = ("absolute", "squared")
 NAMES = ("hamming", *ORDINAL)

@@ -385,7 +385,7 @@ def _fit_file(
     """Read a file and train on it; returns when the first was done."""
     from robustruct.bad_labels import Rules, clean_corpus
     from robustruct.formats.recognise import stored
-    from robustruct.losses import sorted_labels
+    from robustruct.labels import sorted_labels
 
     corpus = layout.read(data, bool(estimator.verbose))
     rules = Rules.of(estimator.constraints, estimator.bad_labels)

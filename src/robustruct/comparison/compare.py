@@ -15,7 +15,8 @@ from robustruct.comparison import significance
 from robustruct.comparison.examples import Example, disagreements
 from robustruct.comparison.samples import Samples, Split, splits
 from robustruct.errors import InvalidInputError
-from robustruct.losses import LossLike, as_labels, as_loss, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import LossLike, as_loss
 from robustruct.metrics import confusion, is_span_labelling, span_scores
 from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel

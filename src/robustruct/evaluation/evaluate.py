@@ -13,7 +13,8 @@ from robustruct.evaluation.predict_files import CHUNK, answered
 from robustruct.formats.corpus import chunks
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines
-from robustruct.losses import Loss, as_labels, costs_with_unknown, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import Loss, costs_with_unknown
 from robustruct.metrics import Detection, confusion_scores, is_span_labelling, span_scores
 from robustruct.models.base import StructuredModel
 

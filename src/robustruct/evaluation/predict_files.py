@@ -13,7 +13,7 @@ from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
 from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.text import Lines
-from robustruct.losses import as_labels
+from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
 
 CHUNK = 500  # samples that are in memory at once

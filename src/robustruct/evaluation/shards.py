@@ -22,7 +22,8 @@ from robustruct.formats.recognise import restored
 from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.shards import FileShard, Shard, ShardedData
 from robustruct.formats.text import Lines
-from robustruct.losses import LossLike, as_labels, as_loss
+from robustruct.labels import as_labels
+from robustruct.losses import LossLike, as_loss
 from robustruct.models.base import StructuredModel
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from robustruct.arrays import LARGEST, as_array, as_csr
+from robustruct.arrays import LARGEST, all_sound_csr, as_array, as_csr
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.attributes import (
     Entries,
@@ -287,7 +287,10 @@ def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
 
 
 def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
-    checked = []
+    parts = [part for _, part in blocks.filled()]
+    if all_sound_csr(parts, width):
+        return parts
+    checked = []  # each is converted, or found to be at fault
     for number, part in blocks.filled():
         block = _checked_block(blocks, number, part)
         if block.shape[1] != width:

@@ -13,7 +13,7 @@ from robustruct.errors import FileFormatError
 from robustruct.formats.recognise import recognised
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines, Path
-from robustruct.losses import as_labels
+from robustruct.labels import as_labels
 
 LARGEST = 2**63  # of labels that become numbers
 CHUNK = 4000  # samples whose features are made at once

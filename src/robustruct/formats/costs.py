@@ -23,7 +23,8 @@ import numpy as np
 
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.text import Lines, Path, shown
-from robustruct.losses import CostMatrix, as_labels
+from robustruct.labels import as_labels
+from robustruct.losses import CostMatrix
 
 ANY = "*"
 TRUE_FIRST = "true\\predicted"

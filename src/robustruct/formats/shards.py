@@ -25,7 +25,7 @@ from robustruct.formats.output import checked_path
 from robustruct.formats.recognise import recognised
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines, Path
-from robustruct.losses import as_labels
+from robustruct.labels import as_labels
 
 
 class Shard(Protocol):

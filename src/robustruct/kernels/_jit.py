@@ -38,8 +38,8 @@ helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=Fra
 # each level of its callers, which for deep trees of calls takes minutes.
 part = njit(inline="always", **_STRICT)
 
-# Vectors of float32 and their sums: additions may be reordered, by the compiler and thus always in
-# the same way. Still no NaN and no infinity is assumed away.
+# Vectors of float32, and sums over all weights: additions may be reordered, by the compiler and so
+# always in the same way. Still no NaN and no infinity is assumed away.
 _REORDERED = {"contract", "reassoc", "nsz", "arcp"}
 quick_kernel = _kept(
     njit(

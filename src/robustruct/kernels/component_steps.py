@@ -136,7 +136,7 @@ def _pair_codes(j, sample, move, tables, k):
     return to, move.worst[child] * k + move.worst[parent]
 
 
-@helper
+@part
 def lay_out(c, sample, move, components, features, tables, weights, changes):
     """Φ(best) - Φ(worst) of component c into changes.
 
@@ -169,7 +169,7 @@ def lay_out(c, sample, move, components, features, tables, weights, changes):
     return gain, norm, used_node, used_edge
 
 
-@helper
+@part
 def apply_change(c, sample, move, components, features, tables, weights, changes, step):
     """θ -= step * change, and change <- 0."""
     k = weights.node.shape[1]
@@ -197,7 +197,7 @@ def best_length(c, most, gain, curvature, move, components, predictor):
     return most if gain >= most * curvature else gain / curvature
 
 
-@helper
+@part
 def step_weights(c, most, rate, sample, move, components, predictor, design, weights, changes):
     """Move the weights by the best step of component c; return the mass that has to move."""
     features, tables = design.features, design.tables

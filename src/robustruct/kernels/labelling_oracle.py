@@ -9,7 +9,7 @@ import numpy as np
 from robustruct.kernels._jit import helper, part
 from robustruct.kernels.linear import row_product
 from robustruct.kernels.max_product import max_product_down, max_product_up
-from robustruct.kernels.predictor import answer, expected_cost, least
+from robustruct.kernels.predictor import answer, expected_cost, least, stays
 from robustruct.kernels.structs import (
     Design,
     Features,
@@ -150,8 +150,14 @@ def augment(n, predictor, r, unary, augmented):
                 p[a] = predictor.centre[i, a]
         else:
             expected_cost(r[i], predictor.cost_t, unary[i], expected)
+            lowest = least(expected)
+            label = stays(predictor.centre[i], expected, lowest)
+            if label >= 0:
+                for b in range(k):
+                    out[b] += weight * cost[label, b]
+                continue
             answer(predictor.centre[i], expected, predictor.mu, predictor.inv_mu, p)
-            regret -= weight * least(expected)
+            regret -= weight * lowest
         for a in range(k):
             if p[a] > 0.0:
                 share = weight * p[a]

@@ -98,11 +98,12 @@ def answer(p0, expected, mu, inv_mu, out):
     """out = p of one node, given L r; out may be p0.
 
     p_a = max(0, mu_a p0_a - (L r)_a - t) / mu_a, by Newton on t from below. Where L r is infinite
-    p is 0.
+    p is 0. Where one label is left its p is 1 to the last bit, which `stays` looks for.
     """
     for a in range(len(p0)):
         out[a] = mu[a] * p0[a] - expected[a]
     threshold = largest_difference(out, mu)
+    above = 0
     for _ in range(len(p0) + 1):
         excess = -1.0
         slope = 0.0
@@ -116,7 +117,20 @@ def answer(p0, expected, mu, inv_mu, out):
             break
         threshold += excess / slope
     for a in range(len(p0)):
-        out[a] = inv_mu[a] * (out[a] - threshold) if out[a] > threshold else 0.0
+        share = 1.0 if above == 1 else inv_mu[a] * (out[a] - threshold)
+        out[a] = share if out[a] > threshold else 0.0
+
+
+@helper
+def stays(p0, expected, lowest):
+    """The label that the predictor plays at its centre and goes on to play, -1 if it will move.
+
+    A label with p0 = 1 and the ``lowest`` cost: `answer` is p0. So it is on most nodes soon.
+    """
+    for a in range(len(p0)):
+        if p0[a] == 1.0:
+            return a if expected[a] == lowest else -1
+    return -1
 
 
 @kernel
@@ -127,4 +141,5 @@ def move_centres(lo, hi, predictor, rules, r):
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
         expected_cost(r[i], predictor.cost_t, rules.unary_mask[rules.node_kind[i]], expected)
-        answer(p0[i], expected, predictor.mu, predictor.inv_mu, p0[i])
+        if stays(p0[i], expected, least(expected)) < 0:
+            answer(p0[i], expected, predictor.mu, predictor.inv_mu, p0[i])

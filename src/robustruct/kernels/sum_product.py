@@ -9,7 +9,7 @@ scale of the scores, almost always at the price of one logarithm per node.
 
 import numpy as np
 
-from robustruct.kernels._jit import helper, kernel
+from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.structs import Messages
 
 TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum above this
@@ -211,6 +211,45 @@ def _quick_up(lo, hi, parent, table_of, exponentials, messages, scale):
     return True
 
 
+@helper
+def _root_marginal(relative, scale, r):
+    """r of a root; return the log-partition of its tree."""
+    mass = 0.0
+    for b in range(len(r)):
+        mass += relative[b]
+    for b in range(len(r)):
+        r[b] = relative[b] / mass if mass > 0.0 else 0.0
+    return scale + np.log(mass) if mass > 0.0 else -np.inf
+
+
+@part
+def _marginals_below(i, node, above, share, scores, exponentials, messages, joint, gibbs):
+    """r of node i, number ``node`` of its sample, and the marginal of the edge to ``above``.
+
+    joint (k, k): scratch, its first row also for the portions of the labels above.
+    """
+    r, q, table_sums, t = gibbs.r, gibbs.q, gibbs.table_sums, scores.table_of[i]
+    k = r.shape[1]
+    portion = joint[0]
+    if not len(q) and _shares(r[above], messages.total[node], portion):
+        relative, table = messages.relative[node], exponentials.tables[t]
+        _spread(relative, table, portion, share, r[i], table_sums[t])
+        return
+    edge_marginal(r[above], node, messages, scores.tables[t], exponentials.tables[t], joint)
+    for b in range(k):
+        mass = 0.0
+        for a in range(k):
+            mass += joint[b, a]
+        r[i, b] = mass
+    if len(q):
+        for b in range(k):
+            for a in range(k):
+                q[i, b, a] = joint[b, a]
+    for b in range(k):
+        for a in range(k):
+            table_sums[t, b, a] += share * joint[b, a]
+
+
 @kernel
 def sum_product(first, last, structure, scores, exponentials, share, gibbs):
     """Log-partition and marginals of samples first .. last-1; share (S,) weighs table sums.
@@ -247,42 +286,3 @@ def sum_product(first, last, structure, scores, exponentials, share, gibbs):
                     i, i - lo, parent[i], share[s], scores, exponentials, messages, joint, gibbs
                 )
         gibbs.log_partition[s] = log_z
-
-
-@helper
-def _root_marginal(relative, scale, r):
-    """r of a root; return the log-partition of its tree."""
-    mass = 0.0
-    for b in range(len(r)):
-        mass += relative[b]
-    for b in range(len(r)):
-        r[b] = relative[b] / mass if mass > 0.0 else 0.0
-    return scale + np.log(mass) if mass > 0.0 else -np.inf
-
-
-@helper
-def _marginals_below(i, node, above, share, scores, exponentials, messages, joint, gibbs):
-    """r of node i, number ``node`` of its sample, and the marginal of the edge to ``above``.
-
-    joint (k, k): scratch, its first row also for the portions of the labels above.
-    """
-    r, q, table_sums, t = gibbs.r, gibbs.q, gibbs.table_sums, scores.table_of[i]
-    k = r.shape[1]
-    portion = joint[0]
-    if not len(q) and _shares(r[above], messages.total[node], portion):
-        relative, table = messages.relative[node], exponentials.tables[t]
-        _spread(relative, table, portion, share, r[i], table_sums[t])
-        return
-    edge_marginal(r[above], node, messages, scores.tables[t], exponentials.tables[t], joint)
-    for b in range(k):
-        mass = 0.0
-        for a in range(k):
-            mass += joint[b, a]
-        r[i, b] = mass
-    if len(q):
-        for b in range(k):
-            for a in range(k):
-                q[i, b, a] = joint[b, a]
-    for b in range(k):
-        for a in range(k):
-            table_sums[t, b, a] += share * joint[b, a]

@@ -3,10 +3,11 @@
 The penalty on weight j is alpha s_j, that on its distance from the centre z is what is missing to
 alpha + kappa, which all weights have in common.
 
-squares (weights,) s, or (1,) where it is the same for all; see optimizers/scaling.py
+squares (weights,) s, or (1,) where it is the same for all; see optimizers/scaling.py. What every
+        pass or step asks for has a loop for that, of vectors; sums may be reordered (quick_kernel).
 """
 
-from robustruct.kernels._jit import kernel
+from robustruct.kernels._jit import kernel, quick_kernel
 
 
 @kernel
@@ -16,22 +17,28 @@ def add_multiple(to, factor, vector):
         to[j] += factor * vector[j]
 
 
-@kernel
+@quick_kernel
 def penalty(theta, squares, alpha):
     """Σ alpha s / 2 θ²."""
-    stride = 0 if len(squares) == 1 else 1
     total = 0.0
+    if len(squares) == 1:
+        for j in range(len(theta)):
+            total += theta[j] ** 2
+        return 0.5 * alpha * squares[0] * total
     for j in range(len(theta)):
-        total += squares[j * stride] * theta[j] ** 2
+        total += squares[j] * theta[j] ** 2
     return 0.5 * alpha * total
 
 
 @kernel
 def add_slope(gradient, theta, squares, alpha):
     """gradient += that of `penalty`."""
-    stride = 0 if len(squares) == 1 else 1
+    if len(squares) == 1:
+        for j in range(len(theta)):
+            gradient[j] += alpha * squares[0] * theta[j]
+        return
     for j in range(len(theta)):
-        gradient[j] += alpha * squares[j * stride] * theta[j]
+        gradient[j] += alpha * squares[j] * theta[j]
 
 
 @kernel
@@ -44,13 +51,17 @@ def dual_penalty(moments, squares, alpha):
     return 0.5 * total
 
 
-@kernel
+@quick_kernel
 def centre_gap(theta, centre, squares, alpha, kappa):
     """The centre's part of the gap: Σ (alpha + kappa - alpha s)² (θ - z)² / (2 alpha s)."""
-    stride = 0 if len(squares) == 1 else 1
     total = 0.0
+    if len(squares) == 1:
+        for j in range(len(theta)):
+            total += (theta[j] - centre[j]) ** 2
+        own = alpha * squares[0]
+        return 0.5 * total * (alpha - own + kappa) ** 2 / own
     for j in range(len(theta)):
-        own = alpha * squares[j * stride]
+        own = alpha * squares[j]
         total += ((alpha - own + kappa) * (theta[j] - centre[j])) ** 2 / own
     return 0.5 * total
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureMatrix, FeatureSpace, split_weights
-from robustruct.losses import as_labels, encode_labels
+from robustruct.labels import as_labels, encode_labels
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel

@@ -14,13 +14,12 @@ from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
+from robustruct.labels import encode_labels, sorted_labels
 from robustruct.losses import (
     LossLike,
     as_loss,
     costs_with_unknown,
-    encode_labels,
     predicted_first,
-    sorted_labels,
     symmetric_costs,
 )
 from robustruct.models.fitting.rows import checked_rows
@@ -405,27 +404,44 @@ class Prediction:
 
         The loss is ``loss`` without ``class_weight``; labels that training did not see count too.
         """
-        held_out = HeldOut(self, X, y, sample_weight, node_weight)
+        held_out = HeldOut.of(self, X, y, sample_weight, node_weight)
         check_some_weight(held_out.weights.sum(), "weight", "node")
-        return float(-held_out.costs(held_out.decided(self)).sum() / held_out.weights.sum())
+        return -held_out.mean_cost(held_out.decided(self))
 
 
 class HeldOut:
-    """Samples with their labels, encoded for a model: what its decisions on them cost."""
+    """Samples with their labels, encoded: what decisions of a model on them cost.
+
+    classes: those of the model; the samples may have labels that it lacks.
+    """
 
     def __init__(
-        self, model: Prediction, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
+        self,
+        design: Design,
+        flat: bool,
+        classes: np.ndarray,
+        loss: LossLike,
+        y: Any,
+        sample_weight: Any = None,
+        node_weight: Any = None,
     ) -> None:
-        self.design, flat = model._encode(X)
-        batch = self.design.batch
+        self.design, batch = design, design.batch
         arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
         self.node_weight = _in_order(node_weight, batch, flat)
         self.sample_weight = sample_weights(sample_weight, batch.n_samples)
-        known = sorted_labels([model.classes_, *arrays])  # may hold labels that training lacks
+        known = sorted_labels([classes, *arrays])
         self.truth = batch.from_user(codes_of(arrays, known))
-        costs = costs_with_unknown(as_loss(model.loss), known, model.classes_)
-        self.cost = costs[:, encode_labels(model.classes_, known, "classes")]
+        costs = costs_with_unknown(as_loss(loss), known, classes)
+        self.cost = costs[:, encode_labels(classes, known, "classes")]
         """(K, k) what it costs where each known label is true to predict each that the model has"""
+
+    @classmethod
+    def of(
+        cls, model: Prediction, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
+    ) -> HeldOut:
+        """Encoded as a fitted model does."""
+        encoded = model._encode(X)
+        return cls(*encoded, model.classes_, model.loss, y, sample_weight, node_weight)
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]
@@ -443,6 +459,10 @@ class HeldOut:
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
         return self._per_sample(self.cost[self.truth, predicted])
+
+    def mean_cost(self, predicted: np.ndarray) -> float:
+        """The cost of a node of weight 1."""
+        return float(self.costs(predicted).sum() / self.weights.sum())
 
 
 def _of_all(

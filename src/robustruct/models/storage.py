@@ -31,7 +31,8 @@ from robustruct.formats.container import (
     write_container,
 )
 from robustruct.formats.text import shown
-from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_labels, as_loss
+from robustruct.labels import as_labels
+from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_loss
 from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel

@@ -19,15 +19,8 @@ from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.graphs import Batch
-from robustruct.losses import (
-    as_labels,
-    as_loss,
-    check_costs,
-    class_weighted,
-    encode_labels,
-    predicted_first,
-    sorted_labels,
-)
+from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.losses import as_loss, check_costs, class_weighted, predicted_first
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
 from robustruct.validation import (
     check_some_weight,

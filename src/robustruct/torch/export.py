@@ -10,7 +10,8 @@ from torch import Tensor
 
 from robustruct.constraints import Constraints
 from robustruct.features import FeatureSpace
-from robustruct.losses import CostMatrix, as_labels
+from robustruct.labels import as_labels
+from robustruct.losses import CostMatrix
 from robustruct.models.agm import AGM
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF

@@ -104,8 +104,9 @@ def _identity(
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()
     if stopper is not None:
-        arrays = {"truth": stopper.truth, "cost": stopper.cost}
-        arrays |= arrays_of("nodes", stopper.design.nodes)
+        held_out = stopper.held_out
+        arrays = {"truth": held_out.truth, "cost": held_out.cost}
+        arrays |= arrays_of("nodes", held_out.design.nodes)
         found["validation samples"] = f"sha256 {checksum('', arrays)}"
         found["patience"], found["decision"] = int(model.patience), model.decision
     return found

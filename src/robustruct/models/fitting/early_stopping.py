@@ -9,9 +9,9 @@ import numpy as np
 
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace
-from robustruct.losses import as_loss, costs_with_unknown, encode_labels, sorted_labels
+from robustruct.models.prediction import HeldOut
 from robustruct.optimizers.optimizer import Record
-from robustruct.validation import as_listed, codes_of, is_flat, label_arrays
+from robustruct.validation import as_listed, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -28,15 +28,9 @@ class EarlyStopping:
         X, y = map(as_listed, validation)
         self.model = model
         try:
-            self.design = space.encode(X)
-            sizes = np.diff(self.design.batch.node_offsets)
-            arrays = label_arrays(y, sizes, is_flat(X))
+            self.held_out = HeldOut(space.encode(X), is_flat(X), classes, model.loss, y)
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
-        known = sorted_labels([classes, *arrays])  # may hold labels that training lacks
-        costs = costs_with_unknown(as_loss(model.loss), known, classes)
-        self.cost = costs[:, encode_labels(classes, known, "classes")]
-        self.truth = self.design.batch.from_user(codes_of(arrays, known))
         self.theta: np.ndarray | None = None
         self.record: Record | None = None
         self.loss = np.inf
@@ -44,8 +38,7 @@ class EarlyStopping:
 
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
-        predicted = self.model._decide(self.model._scores(self.design, theta))
-        loss = float(self.cost[self.truth, predicted].mean())
+        loss = self.held_out.mean_cost(self.held_out.decided(self.model, theta))
         if loss < self.loss:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:

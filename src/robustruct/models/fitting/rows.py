@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from robustruct.arrays import as_array, as_csr, refuse_masked
 from robustruct.errors import InvalidInputError, InvalidTypeError
-from robustruct.losses import as_labels
+from robustruct.labels import as_labels
 from robustruct.validation import refuse_missing
 
 

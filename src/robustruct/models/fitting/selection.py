@@ -472,7 +472,9 @@ class _Fold:
         trusted = model.duality_gap_ <= model.tol
         if not hasattr(self, "held_out"):
             given = self.test
-            self.held_out = HeldOut(model, given.X, given.y, given.sample_weight, given.node_weight)
+            self.held_out = HeldOut.of(
+                model, given.X, given.y, given.sample_weight, given.node_weight
+            )
         found = {}
         for decision in decisions:
             model.decision = decision

@@ -1,0 +1,150 @@
+"""Labels: arrays of them that never change one, their order, and their numbers among classes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from robustruct.arrays import refuse_masked
+from robustruct.errors import InvalidInputError, shown
+
+
+def as_labels(labels: Any) -> np.ndarray:
+    """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
+    if isinstance(labels, np.ndarray):
+        refuse_masked(labels, "labels")
+        array = np.asarray(labels)
+    elif isinstance(labels, Iterable) and not isinstance(labels, Mapping | Set):
+        array = _array_of(list(labels))
+    else:
+        raise InvalidInputError(
+            f"labels are a {type(labels).__name__}; expected a list or array, one label per node."
+        )
+    if array.ndim != 1:
+        raise InvalidInputError(f"labels have shape {array.shape}; expected one label per node.")
+    _check_comparable(array)
+    return array
+
+
+def as_classes(classes: Any) -> np.ndarray:
+    """The same for labels of which none may be listed twice."""
+    array = as_labels(classes)
+    n_distinct = len(set(array.tolist()))
+    if n_distinct < len(array):
+        raise InvalidInputError(
+            f"classes hold {len(array)} labels, of which {n_distinct} are distinct; list each once."
+        )
+    return array
+
+
+def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The distinct labels, sorted; labels of several types are sorted type by type."""
+    if exactly_comparable(label_arrays):
+        return np.unique(np.concatenate(label_arrays))
+    distinct = {label for array in label_arrays for label in array.tolist()}
+    try:
+        return as_labels(sorted(distinct, key=lambda label: (family(label), label)))
+    except TypeError as error:
+        raise InvalidInputError(
+            f"labels have no order ({error}); use numbers or strings as labels."
+        ) from error
+
+
+def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.ndarray:
+    """Index of each label in ``classes``; an unknown label is an error that names it."""
+    if exactly_comparable([labels, classes]) and bool(np.all(classes[1:] > classes[:-1])):
+        codes = np.searchsorted(classes, labels)
+        codes[codes == len(classes)] = 0
+        unknown = classes[codes] != labels if len(classes) else np.ones(len(labels), bool)
+    else:
+        place = {label: a for a, label in enumerate(classes.tolist())}
+        codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+        unknown = codes < 0
+    if unknown.any():
+        i = int(np.argmax(unknown))
+        raise InvalidInputError(
+            f"{field} holds the label {shown(labels[i : i + 1].tolist()[0])} (node {i}), which is "
+            f"not among the known labels {shortened(classes.tolist())}.",
+            field=field,
+        )
+    return codes.astype(np.intp, copy=False)
+
+
+def exactly_comparable(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether NumPy can put labels into one array and none of them becomes another label.
+
+    It would turn numbers beside text into text, and integers beside floats into floats, of which
+    there are not enough beyond 2**53.
+    """
+    kinds = {_kind(array) for array in arrays}
+    if len(kinds) != 1 or kinds & {"O", "V"}:
+        return False
+    if np.result_type(*arrays).kind != "f":
+        return True
+    return not any(
+        len(array) and array.dtype.kind in "iu" and max(-int(array.min()), int(array.max())) > 2**53
+        for array in arrays
+    )
+
+
+def _kind(array: np.ndarray) -> str:
+    return "n" if array.dtype.kind in "iufb" else array.dtype.kind
+
+
+def family(label: Any) -> str:
+    """The kind of labels that it can be compared with."""
+    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
+        return "number"
+    return "str" if isinstance(label, str) else type(label).__name__
+
+
+def _array_of(values: list[Any]) -> np.ndarray:
+    """Labels of one family as NumPy would have them, if that changes none of them."""
+    families = {family(label) for label in values}
+    if families == {"str"}:
+        return np.asarray(values)
+    if families <= {"number"}:
+        array = np.asarray(values)
+        integers = any(isinstance(label, int | np.integer) for label in values)
+        if array.dtype.kind != "f" or not integers or array.tolist() == values:
+            return array
+    return _objects(values)
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # assigned at once, tuples would become rows
+        array[i] = value
+    return array
+
+
+def _check_comparable(labels: np.ndarray) -> None:
+    """A label must equal itself and be hashable; NaN and lists are not labels."""
+    if labels.dtype.kind in "fcmM":
+        wrong = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        wrong = np.array([not _is_label(label) for label in labels], dtype=bool)
+    else:
+        return
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise InvalidInputError(
+            f"node {i} has the label {shown(labels[i : i + 1].tolist()[0])}; a label is a finite "
+            "number, a string or another hashable value.",
+            node=i,
+        )
+
+
+def _is_label(value: Any) -> bool:
+    if family(value) == "number":
+        return bool(abs(value) < np.inf)  # also False for NaN
+    return isinstance(value, Hashable)
+
+
+def shortened(labels: list[Any]) -> str:
+    """Labels for a message, the first ten if there are many."""
+    if len(labels) <= 12:
+        return f"[{', '.join(map(shown, labels))}]"
+    return f"[{', '.join(map(shown, labels[:10]))}, ... {len(labels) - 10} more]"
