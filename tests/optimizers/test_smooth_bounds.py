@@ -93,3 +93,23 @@ def test_likelihood(name: str) -> None:
     expected, slope = listed.likelihood(theta)
     assert value == pytest.approx(expected - 0.5 * case.alpha * theta @ theta, rel=1e-9)
     np.testing.assert_allclose(gradient, slope - case.alpha * theta, atol=1e-9)
+
+
+def sample_by_sample(work, node_offsets, n_jobs):
+    """As many threads as samples would call it; only thousands of nodes have several."""
+    return [work(s, s + 1) for s in range(len(node_offsets) - 1)]
+
+
+@pytest.mark.parametrize("name", ["trees, asymmetric, weighted", "cycles"])
+def test_parts_of_the_samples_add_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = smooth_problem(CASES[name], "free")
+    objective, listed = SmoothObjective(problem), SmoothEnumerated(CASES[name], "free", T)
+    theta, p = drawn(listed)
+    p = problem.design.batch.from_user(p)
+    found = []
+    for _ in range(2):
+        moments = np.empty(problem.n_weights)
+        gain = objective.moments(gibbs(objective, theta, p), moments)
+        found.append([*moments, gain, objective.regret(theta, padded(p, 0.0))])
+        monkeypatch.setattr("robustruct.objectives.smooth.over_samples", sample_by_sample)
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
