@@ -98,6 +98,13 @@ class _Unfinished(_Library):
         self._finalized = True
 
 
+class _Raw(_Unfinished):
+    """Code of a part, which is nowhere but in what it is a part of."""
+
+    def _optimize_final_module(self):
+        pass
+
+
 def _no_executable(library, description, environment):
     """What numba knows the compiled function by; without an address, Python cannot call it."""
     name = description.qualname.split(".")[-1]
@@ -226,6 +233,12 @@ class Fragment(_Frugal):
     def compile_extra(self, func):
         self.state.targetctx.get_executable = _no_executable  # a copy, for this function alone
         return super().compile_extra(func)
+
+
+class Inlined(Fragment):
+    """Compiles a part of a kernel or helper."""
+
+    _library = _Raw
 
 
 class Whole(_Frugal):
