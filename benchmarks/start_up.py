@@ -21,7 +21,7 @@ import time
 
 from timing import Seconds, machine, rounded, show
 
-# (cold, warm), in seconds; None: there is none.
+# (cold, warm), in seconds, None where there is none; below, MiB.
 GAME_BARS, FIT_BARS = (12.0, None), (12.0, 2.5)
 SCORES = """
 import numpy as np
@@ -32,14 +32,14 @@ batch = Batch.build([(4, None), (3, np.array([[0, 1], [0, 2]]))])
 scores = Scores.from_user(batch, np.zeros((7, 3)), np.zeros((5, 3, 3)))
 """
 FIT = """
-from robustruct import AGM, CRF, SSVM
+from robustruct import AGM, CRF, SSVM, AutoModel
 from robustruct.datasets import make_chains
 data = make_chains(n_samples=5)
 """
 # A few made-up sentences as those of CoNLL-2000 are given: lists of strings, nine labels.
 SENTENCES = """
 import random
-from robustruct import AGM
+from robustruct import AGM, CRF, SSVM
 from robustruct.datasets import chunking_attributes
 draw = random.Random(0)
 tags = ["O", *(f"{begin}-{kind}" for kind in ("NP", "VP", "PP", "ADVP") for begin in "BI")]
@@ -80,6 +80,12 @@ COMPILED = {
     "first fit of SSVM": FIT + "SSVM('absolute', alpha=1.0).fit(data.X, data.y)",
     "first fit of AGM": FIT + "AGM('absolute', alpha=1.0).fit(data.X, data.y)",
     ON_SENTENCES: SENTENCES + "AGM(tol=0.2, alpha=0.01).fit(X, y)",
+    "first fit of CRF on sentences": SENTENCES + "CRF(alpha=0.01).fit(X, y)",
+    "first fit of SSVM on sentences": SENTENCES + "SSVM(tol=0.2, alpha=0.01).fit(X, y)",
+    "first fit of AGM(temperature=1)": FIT
+    + "AGM('absolute', alpha=1.0, temperature=1.0).fit(data.X, data.y)",
+    "first fit of AutoModel": FIT + "AutoModel('absolute', alphas=[1.0]).fit(data.X, data.y)",
+    "a model file, before data": LOADED,
     "a model file's first predict": LOADED + "model.set_params(decision='map').predict(X)",
     "a model file's first predict_proba": LOADED + "model.predict_proba(X)",
     "robustruct predict": COMMAND.format(["predict", "files.model", "small.conll"]),
@@ -93,9 +99,16 @@ BARS = {
     "first fit of SSVM": FIT_BARS,
     "first fit of AGM": FIT_BARS,
     ON_SENTENCES: FIT_BARS,
+    "first fit of CRF on sentences": FIT_BARS,
+    "first fit of SSVM on sentences": FIT_BARS,
+    "first fit of AGM(temperature=1)": FIT_BARS,
+    "first fit of AutoModel": FIT_BARS,
     "robustruct predict": (None, 1.5),
     "robustruct compare": (25.0, None),
 }
+
+
+MEMORY_BARS = {"a model file, before data": 120}
 
 
 def seconds(code: str, folder: str, cache: str | None) -> Seconds:
@@ -131,6 +144,8 @@ def measured(name: str, code: str, folder: str, repeat: int) -> dict[str, object
     for kind, bar in zip(("cold", "warm"), BARS.get(name, ()), strict=False):
         if bar is not None:
             row[f"{kind} bar"] = bar
+    if name in MEMORY_BARS:
+        row["MiB bar"] = MEMORY_BARS[name]
     return row
 
 
@@ -168,8 +183,12 @@ def main() -> None:
         if any(".model" in all_code[name] for name in names):
             seconds(PREPARE, folder, None)
         for name in names:
-            rows.append(measured(name, all_code[name], folder, options.repeat))
-    show(rows, about, options.json)
+            row = measured(name, all_code[name], folder, options.repeat)
+            if options.json:  # at once, as all of them take minutes
+                show([row], about, True)
+            rows.append(row)
+    if not options.json:
+        show(rows, about, False)
 
 
 if __name__ == "__main__":

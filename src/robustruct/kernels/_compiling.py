@@ -6,15 +6,18 @@ them it refuses the function, and code that was put into the first two beforehan
 that is read-only when it runs, it does not look at. Here both work.
 """
 
+import gc
 import threading
 import time
 from contextlib import contextmanager
 
 from numba import _dynfunc
-from numba.core import event
+from numba.core import event, ir, types, typing
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import AnnotateTypes
 
 from robustruct.progress import note
 
@@ -75,11 +78,15 @@ class KeptCode(NullCache):
         self._writable.flush()
 
 
-class _Unfinished(JITCodeLibrary):
-    """Code of a helper before machine code is generated from it: kernels take it in as it is."""
+class _Library(JITCodeLibrary):
+    """Code that is optimised with all that it calls, and not by itself before."""
 
     def _optimize_functions(self, ll_module):
-        ll_module.data_layout = self._codegen._data_layout  # the rest is done with the whole
+        ll_module.data_layout = self._codegen._data_layout
+
+
+class _Unfinished(_Library):
+    """Code of a helper before machine code is generated from it: kernels take it in as it is."""
 
     def _optimize_final_module(self):
         # Loops become vectors where they stand alone; what calls others waits for the kernel.
@@ -92,6 +99,13 @@ class _Unfinished(JITCodeLibrary):
         self._finalized = True
 
 
+class _Raw(_Unfinished):
+    """Code of a part, which is nowhere but in what it is a part of."""
+
+    def _optimize_final_module(self):
+        pass
+
+
 def _no_executable(library, description, environment):
     """What numba knows the compiled function by; without an address, Python cannot call it."""
     name = description.qualname.split(".")[-1]
@@ -99,22 +113,136 @@ def _no_executable(library, description, environment):
     return _dynfunc.make_function(module, name, "", 0, environment, (library,))
 
 
-class Fragment(Compiler):
+class _Remembering(typing.Context):
+    """Types of calls as numba's own context finds them, each of them once.
+
+    For ``i + 1`` numba asks about fifty templates in turn, every time that it meets a sum of
+    integers. Here the answer for a function of numba's and some types is kept.
+    """
+
+    __slots__ = ("known",)
+
+    @classmethod
+    def of(cls, context, known):
+        """The same context, not a copy of it."""
+        found = cls.__new__(cls)
+        found.__dict__ = context.__dict__
+        found.known = known
+        return found
+
+    def resolve_function_type(self, func, args, kws):
+        numbas = not isinstance(func, types.Type) or isinstance(func, types.Function)
+        if kws or isinstance(func, str) or not numbas:
+            return super().resolve_function_type(func, args, kws)
+        key = (func, tuple(args))
+        found = self.known.get(key)
+        if found is None:
+            found = super().resolve_function_type(func, args, kws)
+            if found is not None:
+                self.known[key] = found
+        return found
+
+
+# What an expression with one of these operations yields, the caller holds, or what it belongs to.
+_VIEWS = {"getattr", "getitem", "static_getitem", "cast", "phi", "build_tuple", "getiter"}
+_VIEWS |= {"iternext", "pair_first", "pair_second", "exhaust_iter"}
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Borrow(AnalysisPass):
+    """No references are counted in functions that only look at arrays of their callers.
+
+    Each count is code to compile, and threads that share arrays would hand their counters from core
+    to core. Whatever makes an array, takes one that a call returns, or returns one, counts.
+    """
+
+    _name = "borrow"
+
+    def __init__(self):
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state):
+        models = state.targetctx.data_model_manager
+
+        def counted(kind):
+            return models[kind].contains_nrt_meminfo()
+
+        def made(value):
+            if not isinstance(value, ir.Expr):
+                return False
+            if value.op == "getitem":  # by an array of indices: a copy
+                return counted(state.typemap[value.index.name])
+            return value.op not in _VIEWS
+
+        def makes(statement):
+            if isinstance(statement, ir.Assign):
+                return counted(state.typemap[statement.target.name]) and made(statement.value)
+            stores = isinstance(statement, (ir.SetItem, ir.StaticSetItem))
+            return stores and counted(state.typemap[statement.value.name])  # by way of a copy
+
+        statements = (s for block in state.func_ir.blocks.values() for s in block.body)
+        if not counted(state.return_type) and not any(map(makes, statements)):
+            state.targetctx.enable_nrt = False
+        return False
+
+
+@contextmanager
+def _no_collecting():
+    """Much of what compiling makes stays: looking through it again and again takes its time."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()
+
+
+_KNOWN = {}  # types of calls, by the flags of who calls
+
+
+class _Frugal(Compiler):
+    """Numba's compiler, without work that comes to nothing here."""
+
+    _library = _Library
+
+    def define_pipelines(self):
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.add_pass_after(_Borrow, AnnotateTypes)
+            pipeline.finalize()
+        return pipelines
+
+    def compile_extra(self, func):
+        known = _KNOWN.setdefault(self.state.flags.summary(), {})
+        self.state.typingctx = _Remembering.of(self.state.typingctx, known)
+        self.state.library = self._library(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        with _no_collecting():
+            return super().compile_extra(func)
+
+
+class Fragment(_Frugal):
     """Compiles a helper, which nothing but kernels call.
 
     Numba would optimise it, and generate machine code, at every level of its callers. Here that
     is done in the kernel, and for helpers that call no others once before.
     """
 
+    _library = _Unfinished
+
     def compile_extra(self, func):
-        context = self.state.targetctx  # a copy, for this function alone
-        self.state.library = _Unfinished(context.codegen(), func.__qualname__)
-        self.state.library.enable_object_caching()
-        context.get_executable = _no_executable
+        self.state.targetctx.get_executable = _no_executable  # a copy, for this function alone
         return super().compile_extra(func)
 
 
-class Whole(Compiler):
+class Inlined(Fragment):
+    """Compiles a part of a kernel or helper."""
+
+    _library = _Raw
+
+
+class Whole(_Frugal):
     """Compiles a kernel, with the helpers that it calls."""
 
     def compile_extra(self, func):

@@ -4,7 +4,7 @@ import os
 
 from numba import config, njit
 
-from robustruct.kernels._compiling import Fragment, KeptCode, Whole
+from robustruct.kernels._compiling import Fragment, Inlined, KeptCode, Whole
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
@@ -34,9 +34,14 @@ kernel = _kept(njit(no_cfunc_wrapper=True, pipeline_class=Whole, **_STRICT))
 # array takes its share of the time to compile, nor code of its own on disk is made.
 helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=Fragment, **_STRICT)
 
-# A part of one kernel, in a function for the reader's sake: numba compiles every function anew for
-# each level of its callers, which for deep trees of calls takes minutes.
-part = njit(inline="always", **_STRICT)
+# A part of one kernel, in a function for the reader's sake: it leaves no call behind.
+part = njit(
+    no_cfunc_wrapper=True,
+    no_cpython_wrapper=True,
+    pipeline_class=Inlined,
+    forceinline=True,
+    **_STRICT,
+)
 
 # Vectors of float32, and sums over all weights: additions may be reordered, by the compiler and so
 # always in the same way. Still no NaN and no infinity is assumed away.
@@ -58,4 +63,12 @@ quick_helper = njit(
     pipeline_class=Fragment,
     fastmath=_REORDERED,
 )
-quick_part = njit(inline="always", nogil=True, error_model="numpy", fastmath=_REORDERED)
+quick_part = njit(
+    nogil=True,
+    error_model="numpy",
+    no_cfunc_wrapper=True,
+    no_cpython_wrapper=True,
+    pipeline_class=Inlined,
+    forceinline=True,
+    fastmath=_REORDERED,
+)
