@@ -421,16 +421,16 @@ def move_predictors(lo, hi, costs, rules, inv_mu, r):
 
 
 @quick_kernel
-def to_single(first, last, theta, out):
-    """Rows first .. last-1 of θ (rows, k) into those of out (rows, width), float32."""
-    for i in range(first, last):
+def to_single(theta, single):
+    """From rows of θ (rows, k) to padded rows (rows, width) in float32."""
+    for i in range(len(theta)):
         for y in range(theta.shape[1]):
-            out[i, y] = theta[i, y]
+            single[i, y] = theta[i, y]
 
 
 @quick_kernel
-def from_single(first, last, single, theta):
+def from_single(theta, single):
     """And back."""
-    for i in range(first, last):
+    for i in range(len(theta)):
         for y in range(theta.shape[1]):
             theta[i, y] = single[i, y]

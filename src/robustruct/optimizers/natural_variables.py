@@ -115,19 +115,20 @@ class NaturalVariables:
 
     def put_back(self, weights: PaddedWeights, theta: np.ndarray) -> None:
         """θ as visits have left it."""
-        self._convert(lambda *given: from_single(*given[:2], given[3], given[2]), weights, theta)
+        self._convert(from_single, weights, theta)
 
     def _convert(
         self, convert: Callable[..., None], weights: PaddedWeights, theta: np.ndarray
     ) -> None:
-        k, full = self.problem.n_labels, self.objective.weights(theta)
+        full = self.objective.weights(theta)
         edge = weights.edge.reshape(-1, self.objective.width)
-        for own, given in ((weights.node, full.node), (edge, full.edge.reshape(-1, k))):
-            over_ranges(
-                lambda some, own=own, given=given: convert(some.start, some.stop, given, own),
-                len(given),
-                self.problem.n_jobs,
-            )
+        pairs = (full.node, weights.node), (full.edge.reshape(-1, self.problem.n_labels), edge)
+        for given, single in pairs:
+
+            def some(rows: slice, given: np.ndarray = given, single: np.ndarray = single) -> None:
+                convert(given[rows], single[rows])
+
+            over_ranges(some, len(given), self.problem.n_jobs)
 
     def visit(self, order: np.ndarray, weights: PaddedWeights, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.
