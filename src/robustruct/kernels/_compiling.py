@@ -91,7 +91,8 @@ class _Unfinished(_Library):
     def _optimize_final_module(self):
         # Loops become vectors where they stand alone; what calls others waits for the kernel.
         if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
-            super()._optimize_functions(self._final_module)  # else counts of references stay
+            # Else counts of references stay.
+            JITCodeLibrary._optimize_functions(self, self._final_module)
             super()._optimize_final_module()
 
     def _finalize_final_module(self):
