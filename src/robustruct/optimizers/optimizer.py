@@ -197,7 +197,7 @@ class Progress:
     """Offered the state after every pass."""
     max_time: float | None = None
     """Seconds after which training stops."""
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = lambda: time.perf_counter()
     """Seconds since any moment."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
