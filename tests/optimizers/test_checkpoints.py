@@ -220,7 +220,7 @@ class Interrupted:
     def __exit__(self, *error):
         return False
 
-    def tick(self, n_iter, gap):
+    def tick(self, n_iter, gap, by_whom):
         if self.seen and n_iter >= self.at:
             raise KeyboardInterrupt
 

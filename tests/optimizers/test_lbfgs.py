@@ -60,7 +60,9 @@ def quadratic(condition, n=40, seed=0):
 @pytest.mark.parametrize("condition", [1.0, 100.0, 1e4])
 def test_a_quadratic_is_minimised(condition):
     objective, optimum, calls = quadratic(condition)
-    theta, stalled = descend(objective, np.zeros(40), lambda: len(calls) > 2000, lambda: False)
+    theta, stalled = descend(
+        objective, np.zeros(40), lambda: len(calls) > 2000, lambda theta: False
+    )
     np.testing.assert_allclose(theta, optimum, atol=1e-6)
     assert stalled  # it goes on to the last digit, and says so
 
@@ -97,7 +99,7 @@ def test_it_needs_about_as_many_evaluations_as_scipy(seed):
             found.append(value)
         return value, gradient
 
-    descend(watched, np.zeros(12), done, lambda: False)
+    descend(watched, np.zeros(12), done, lambda theta: False)
     assert found
     assert len(calls) <= 1.5 * best.nfev
 
@@ -106,7 +108,7 @@ def test_every_step_goes_down_and_a_pause_is_heard():
     objective, _, calls = quadratic(1e3)
     values, pauses = [], []
 
-    def pause():
+    def pause(theta):
         pauses.append(objective(calls[-1])[0])
         calls.pop()
         return len(pauses) == 5
@@ -122,5 +124,5 @@ def test_every_step_goes_down_and_a_pause_is_heard():
 def test_the_start_is_left_as_it_was():
     objective, _, calls = quadratic(10.0)
     start = np.ones(40)
-    descend(objective, start, lambda: len(calls) > 50, lambda: False)
+    descend(objective, start, lambda: len(calls) > 50, lambda theta: False)
     np.testing.assert_array_equal(start, 1.0)

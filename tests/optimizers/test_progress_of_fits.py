@@ -107,7 +107,7 @@ def test_ticks_and_checkpoints_are_passed_on():
     ticks = []
     progress = progress_of(tick=lambda *seen: ticks.append(seen), keeper=keeper)
     progress.passed(3, 0.25)
-    assert ticks == [(3, 0.25)]
+    assert ticks == [(3, 0.25, "")]
     progress.resume(reached)
     keeper.restore.assert_called_once_with(reached)
     for due in (True, False):

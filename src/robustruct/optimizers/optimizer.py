@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 IDLE, FEWEST = 0.01, 20  # see `Progress.idle`
 
 
+def seconds() -> float:
+    """Since any moment: the clock of this process."""
+    return time.perf_counter()
+
+
 @dataclass(frozen=True)
 class Record:
     """One line of a model's ``history_``: bounds recomputed from feasible points after a pass."""
@@ -197,7 +202,7 @@ class Progress:
     """Offered the state after every pass."""
     max_time: float | None = None
     """Seconds after which training stops."""
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = seconds
     """Seconds since any moment."""
     theta: np.ndarray = field(init=False)
     primal: float = field(init=False, default=np.inf)
