@@ -35,7 +35,7 @@ def from_python(helper):
     return call
 
 
-own_structure = from_python(oracle.own_structure)
+# Parts of kernels, which numba takes in only with their arguments spelt out.
 
 
 @njit
@@ -43,10 +43,19 @@ def own_design(lo, hi, design):
     return oracle.own_design(lo, hi, design)
 
 
+@njit
+def lay_out(c, sample, move, components, features, tables, weights, changes):
+    return steps.lay_out(c, sample, move, components, features, tables, weights, changes)
+
+
+@njit
+def apply_change(c, sample, move, components, features, tables, weights, changes, step):
+    steps.apply_change(c, sample, move, components, features, tables, weights, changes, step)
+
+
+own_structure = from_python(oracle.own_structure)
 gather_scores = from_python(oracle.gather_scores)
 find_components = from_python(steps.find_components)
-lay_out = from_python(steps.lay_out)
-apply_change = from_python(steps.apply_change)
 update_scores = from_python(steps.update_scores)
 free_lines = from_python(weight_changes.free_lines)
 forests = [name for name, case in CASES.items() if not case.problem().design.batch.n_chords]
