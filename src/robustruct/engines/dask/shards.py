@@ -315,6 +315,8 @@ class Attendance:
         self.asked: tuple[str, Any] | None = None
         """What the first worker waits for an answer to."""
         self.stopping = self.interrupted = False
+        self.sent: list[Future] = []
+        """Messages under way: a task that nobody refers to may be dropped before it runs."""
         self.ears: Future | None = self._listen()
 
     def until_the_end(self) -> dict[str, Any]:
@@ -326,7 +328,7 @@ class Attendance:
                 if self.interrupted:
                     raise
                 self.interrupted = True
-                self.pool.submit(worker.order, self.first, self.attempt, "interrupt")
+                self._send(worker.order, self.first, "interrupt")
                 if self.asked is not None:
                     self._reply(None)
         return self.ended
@@ -351,7 +353,11 @@ class Attendance:
     def _reply(self, answer: Any) -> None:
         self.asked = None
         self.shards.bytes_through_here += _size(answer)
-        self.pool.submit(worker.reply, self.first, self.attempt, answer)
+        self._send(worker.reply, self.first, answer)
+
+    def _send(self, message: Callable[..., None], address: str, *about: Any) -> None:
+        self.sent = [task for task in self.sent if not task.done()]
+        self.sent.append(self.pool.submit(message, address, self.attempt, *about))
 
     def _hear(self, news: News) -> None:
         shards, now = self.shards, time.monotonic()
@@ -389,7 +395,7 @@ class Attendance:
         if any(isinstance(one, Missing) or one.how == "stopped" for one in ended):
             self.stop()
         elif not self.ended and not self.stopping and self.shards._moves(alive):
-            self.pool.submit(worker.order, self.first, self.attempt, "pause")
+            self._send(worker.order, self.first, "pause")
             self.stopping = True
 
     def stop(self) -> None:
@@ -397,7 +403,7 @@ class Attendance:
         if self.running and not (self.stopping and self.ended):
             self.stopping = True
             for address in self.running:
-                self.pool.submit(worker.stop, address, self.attempt)
+                self._send(worker.stop, address)
 
 
 def _size(something: Any) -> int:
