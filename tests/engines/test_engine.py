@@ -437,7 +437,7 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which):
         while victim in client.scheduler_info()["workers"] and time.monotonic() < deadline:
             time.sleep(0.1)
         client.wait_for_workers(2, timeout=60)
-    client.run(fault, None, None, None)
+    client.run(fault, None, None, None, on_error="ignore")  # one may just be going
     assert engine.last_.rebuilt >= 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 

@@ -340,7 +340,7 @@ class Interrupted:
     def __exit__(self, *error):
         return False
 
-    def tick(self, n_iter, gap):
+    def tick(self, n_iter, gap, by_whom):
         if n_iter >= self.at:
             raise KeyboardInterrupt
 
