@@ -83,9 +83,9 @@ def test_report_says_how_to_do_it_again(tmp_path, capsys):
     assert {"command", "commit", "machine", "versions", "seconds"} <= report["about"].keys()
     assert "| 3 | **9** |" in report["tables"][0]
     assert report["results"] == results
-    filled = page.filled("a\n<!-- results: toy -->\nold\n<!-- end -->\nz", tmp_path)
+    filled = page.filled("a\n<!-- results: toy -->\nof yesterday\n<!-- end -->\nz", tmp_path)
     assert "| 3 | **9** |" in filled
-    assert "old" not in filled
+    assert "of yesterday" not in filled
 
 
 class TestStatistics:

@@ -16,6 +16,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
+    check_cv,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -161,8 +162,9 @@ def test_a_fold_may_lack_a_label():
 def test_grid_search_chooses_among_losses_and_penalties():
     X, y = chains(20)
     grid = {"alpha": [1e3, 0.05], "loss": ["hamming", "absolute"]}
+    # As GridSearchCV asks: sequences cannot be stratified.
+    assert isinstance(check_cv(3, y, classifier=is_classifier(CRF())), KFold)
     search = GridSearchCV(CRF(), grid, cv=3, error_score="raise").fit(X, y)
-    assert isinstance(search._checked_cv_orig, KFold)  # sequences cannot be stratified
     assert search.best_params_["alpha"] == 0.05
     assert type(search.predict(X)) is list
     assert len(search.predict_proba(X)) == len(X)
@@ -257,5 +259,5 @@ def test_rows_are_dealt_out_in_proportion_to_their_labels():
     X, y = chains(30)
     rows, labels = np.concatenate(X), np.concatenate(y)
     search = GridSearchCV(CRF(), {"alpha": [1.0, 0.1]}, cv=3, error_score="raise")
-    assert isinstance(search.fit(rows, labels)._checked_cv_orig, StratifiedKFold)
-    assert np.mean(search.predict(rows) == labels) > 0.6
+    assert isinstance(check_cv(3, labels, classifier=is_classifier(CRF())), StratifiedKFold)
+    assert np.mean(search.fit(rows, labels).predict(rows) == labels) > 0.6
