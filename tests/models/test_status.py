@@ -2,12 +2,13 @@
 
 import warnings
 
+import numpy as np
 import pytest
 from model_cases import MODELS, chains
 from sklearn.exceptions import ConvergenceWarning
 
 import robustruct
-from robustruct import CRF
+from robustruct import AGM, CRF, SSVM, AutoModel
 from robustruct.optimizers import lbfgs
 from robustruct.optimizers.dual_ascent import DualAscent
 from robustruct.optimizers.lbfgs import LBFGS
@@ -65,3 +66,16 @@ def test_an_interrupted_fit(Model, monkeypatch):
     with pytest.warns(ConvergenceWarning, match=r"interrupted after 0 .* with a Checkpoint to"):
         model.fit(*chains())
     assert model.status_ is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("Model", [AGM, SSVM, CRF, AutoModel])
+def test_where_there_is_nothing_to_learn_weights_of_0_are_the_optimum(Model):
+    """With one label the objective is 0: no relative gap may be made of how sums are rounded."""
+    X, y = chains()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Model(random_state=0).fit(X, [np.full(len(labels), 7) for labels in y])
+    assert model.status_ is Status.CONVERGED
+    assert model.duality_gap_ == 0.0 == model.objective_
+    assert not model.coef_.any()
+    assert all((labels == 7).all() for labels in model.predict(X))

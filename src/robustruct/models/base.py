@@ -290,7 +290,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 earlier = self.__dict__.pop("_warm", None)
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
-                shards.placed(optimizer).minimise(task)
+                if outline.untrained <= outline.unavoidable:  # as where there is but one label
+                    progress.theta = np.zeros(outline.n_weights)
+                    progress.report_start()
+                else:
+                    shards.placed(optimizer).minimise(task)
                 if self.warm_start and task.kept is not None:
                     self._warm = task.kept
         except KeyboardInterrupt:
