@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, assert_type
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustruct import AGM, CRF, SSVM, Graph, load, solve_game
 from robustruct.compat.sklearn_crfsuite import CRF as CRFsuite
@@ -25,13 +26,13 @@ print(model.status_.name, model.duality_gap_ <= model.tol, model.n_iter_, model.
 print([record.gap for record in model.history_], model.classes_.tolist(), model.coef_.shape)
 
 crf = assert_type(CRF(alpha=0.01, l1=0.01, optimizer="owlqn", decision="bayes").fit(X, y), CRF)
-for probabilities in assert_type(crf.predict_proba(X), list[np.ndarray]):
+for probabilities in assert_type(crf.predict_proba(X), list[NDArray[Any]]):
     print(probabilities.sum(axis=1))
 print(crf.top_features("N", 2), crf.predict_k_best(X, k=2)[0])
 
 rows, answers = np.eye(3), np.array([0, 1, 1])
 ssvm = assert_type(SSVM(alpha=0.1, class_weight="balanced").fit(rows, answers), SSVM)
-print(assert_type(ssvm.predict(rows), np.ndarray).shape, ssvm.score(rows, answers))
+print(assert_type(ssvm.predict(rows), NDArray[Any]).shape, ssvm.score(rows, answers))
 
 graph = Graph(rows, [(0, 1), (1, 2)])
 slow = AGM("absolute", optimizer=Subgradient(), max_iter=50, tol=1.0)

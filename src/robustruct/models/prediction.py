@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
@@ -70,9 +71,9 @@ class Prediction:
     inference: str
     objective: str
     n_jobs: int | None
-    classes_: np.ndarray
-    coef_: np.ndarray
-    cost_: np.ndarray
+    classes_: NDArray[Any]
+    coef_: NDArray[Any]
+    cost_: NDArray[Any]
     labels_as_lists_ = False
     """Whether ``fit`` was given the labels of samples as lists; answers have that form."""
     decision_: str
@@ -234,7 +235,7 @@ class Prediction:
     # ------------------------------------------------------------------------- for users
 
     @overload
-    def predict(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    def predict(self, X: NDArray[Any], node_weight: Any = None) -> NDArray[Any]: ...
     @overload
     def predict(self, X: Sequence[Any], node_weight: Any = None) -> list[Any]: ...
     @overload
@@ -267,9 +268,9 @@ class Prediction:
         return labels.tolist() if self.labels_as_lists_ else labels
 
     @overload
-    def predict_proba(self, X: np.ndarray, node_weight: Any = None) -> np.ndarray: ...
+    def predict_proba(self, X: NDArray[Any], node_weight: Any = None) -> NDArray[Any]: ...
     @overload
-    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[np.ndarray]: ...
+    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[NDArray[Any]]: ...
     @overload
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
     def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
@@ -331,7 +332,7 @@ class Prediction:
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
-    def predict_risk(self, X: Any, node_weight: Any = None) -> np.ndarray:
+    def predict_risk(self, X: Any, node_weight: Any = None) -> NDArray[Any]:
         """(n_samples, 2) least and most expected cost of each sample, over all equilibria.
 
         Only the value of a game is unique. Trained weights lie where games have many equilibria, so
@@ -391,7 +392,7 @@ class Prediction:
             return unary[:, 1] - unary[:, 0]
         return in_user_form(unary, design.batch, flat)
 
-    def log_score(self, X: Any, y: Any) -> np.ndarray:
+    def log_score(self, X: Any, y: Any) -> NDArray[Any]:
         """(n_samples,) score of the given labellings, transitions included."""
         design, flat = self._encode(X)
         batch = design.batch
