@@ -203,6 +203,7 @@ def main() -> None:
             travel = 8 * line["a worker sent a round, MB"] / mbit if mbit else 0.0
             line["model, s"] = free + travel
             lines.append({k: rounded(v) if isinstance(v, float) else v for k, v in line.items()})
+            print(json.dumps(lines[-1]), file=sys.stderr, flush=True)  # a later run may fail
     show(lines, {**machine("distributed"), "sentences": args.sentences}, args.json)
 
 
