@@ -56,9 +56,9 @@ def test_moments_followed_step_by_step_are_those_of_the_marginals(name, hinge):
     recomputed = np.empty_like(ascent.theta)
     ascent.shards.moments(recomputed)
     np.testing.assert_allclose(followed, recomputed, atol=1e-9)
-    for line_of, _, values in blocks_of(ascent)._changes:  # scratch is left clean
-        assert (line_of == -1).all()
-        assert not values.any()
+    for change in blocks_of(ascent)._changes:  # scratch is left clean
+        assert (change.line_of == -1).all()
+        assert not change.values.any()
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "forbidden" in name])

@@ -39,6 +39,9 @@ class PreparedShards(SamplesOutline, Protocol):
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """Read the samples, decide once for all, encode; ``tick`` is told what is being done."""
 
+    def fingerprint(self) -> dict[str, Any]:
+        """What the samples are: see `fingerprint_of`."""
+
     def placed(self, optimizer: Optimizer) -> Optimizer:
         """The optimizer as it works where the samples are."""
 

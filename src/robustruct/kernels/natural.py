@@ -421,16 +421,16 @@ def move_predictors(lo, hi, costs, rules, inv_mu, r):
 
 
 @quick_kernel
-def to_single(theta, single):
+def to_single(theta, single, rows):
     """From rows of θ (rows, k) to padded rows (rows, width) in float32."""
-    for i in range(len(theta)):
+    for i in rows:
         for y in range(theta.shape[1]):
             single[i, y] = theta[i, y]
 
 
 @quick_kernel
-def from_single(theta, single):
+def from_single(theta, single, rows):
     """And back."""
-    for i in range(len(theta)):
+    for i in rows:
         for y in range(theta.shape[1]):
             theta[i, y] = single[i, y]

@@ -571,6 +571,23 @@ class PendingMoves(NamedTuple):
         self.counters[:] = 0, 0, min(len(self.moves), n_samples)
 
 
+class KeptRows(NamedTuple):
+    """Rows of θ as they were before steps changed them, for whoever wants to undo that."""
+
+    place: np.ndarray
+    """(d,) int32, where each row is kept, -1 where it has not changed; (0,) if none are kept."""
+    values: np.ndarray
+    """(d, columns of θ) by place."""
+    count: np.ndarray
+    """(1,) how many there are."""
+
+    @classmethod
+    def none(cls, n_rows: int, n_columns: int) -> KeptRows:
+        """For changes of up to ``n_rows`` rows of θ."""
+        values = np.empty((n_rows, n_columns))  # takes memory as it is filled
+        return cls(np.full(n_rows, -1, np.int32), values, np.zeros(1, np.intp))
+
+
 class WeightChange(NamedTuple):
     """A change of θ in which few rows take part; all lines are free before and after a step."""
 
@@ -580,13 +597,15 @@ class WeightChange(NamedTuple):
     """(lines,) int32, the row of each line."""
     values: np.ndarray
     """(lines, columns of θ), zero where none is in use."""
+    kept: KeptRows
 
     @classmethod
     def none(cls, n_rows: int, lines: int, n_columns: int) -> WeightChange:
         """For changes of up to ``lines`` rows of θ (n_rows, n_columns)."""
         lines = min(n_rows, lines)
         line_of, row_of = np.full(n_rows, -1, np.int32), np.empty(lines, np.int32)
-        return cls(line_of, row_of, np.zeros((lines, n_columns)))
+        values, kept = np.zeros((lines, n_columns)), KeptRows.none(0, n_columns)
+        return cls(line_of, row_of, values, kept)
 
 
 class WeightChanges(NamedTuple):

@@ -1,39 +1,49 @@
 """Changes of θ as they travel between workers: entries and how much they changed, in float32.
 
-base    (weights,) θ as all workers have it
-starts, ends    of the stretches of θ that the samples of a worker can change
-index   entries of θ; value their changes
-marks   (blocks,) bool, which blocks of BLOCK entries have changed
+theta   (rows, k) weights, in rows as long as there are labels
+rows    of θ, in order
+index   entries of θ, in order; value their changes
 """
 
 from robustruct.kernels._jit import kernel
 
-BLOCK = 64  # entries that are looked through together
+
+@kernel
+def mark_columns(order, offsets, indptr, indices, marks):
+    """Mark the columns of the features of samples ``order``."""
+    for s in order:
+        for at in range(indptr[offsets[s]], indptr[offsets[s + 1]]):
+            marks[indices[at]] = True
 
 
 @kernel
-def copy_stretches(theta, starts, ends, base):
-    """base <- θ, where the samples can change it."""
-    for i in range(len(starts)):
-        for j in range(starts[i], ends[i]):
-            base[j] = theta[j]
+def take_changes(theta, rows, kept, place, part, index, value):
+    """Into index and value: ``part`` of what rows have changed by; they are as they were again.
 
-
-@kernel
-def take_changes(theta, base, starts, ends, part, index, value):
-    """Into index and value: ``part`` of what θ has changed by; θ is ``base`` again.
-
-    Return how many there are.
+    kept: rows of θ as they were; place: which of them each row was. Return how many there are.
     """
-    count = 0
-    for i in range(len(starts)):
-        for j in range(starts[i], ends[i]):
-            if theta[j] != base[j]:
-                index[count] = j
-                value[count] = part * (theta[j] - base[j])
-                theta[j] = base[j]
+    count, k = 0, theta.shape[1]
+    for i in range(len(rows)):
+        row, at = rows[i], place[i]
+        for y in range(k):
+            change = theta[row, y] - kept[at, y]
+            if change != 0.0:
+                index[count] = row * k + y
+                value[count] = part * change
+                theta[row, y] = kept[at, y]
                 count += 1
     return count
+
+
+@kernel
+def nonzero_entries(vector, first, index, value):
+    """Into index and value: entries that are not 0; the first entry is that of ``first``."""
+    count = 0
+    for j in range(len(vector)):
+        if vector[j] != 0.0:
+            index[count] = first + j
+            value[count] = vector[j]
+            count += 1
 
 
 @kernel
@@ -51,29 +61,21 @@ def add_all(to, value):
 
 
 @kernel
-def mark_entries(first, index, marks):
-    """Take note of the blocks of some entries; the first block begins with weight ``first``."""
-    for i in range(len(index)):
-        marks[(index[i] - first) // BLOCK] = True
-
-
-@kernel
-def take_entries(sums, first, marks, index, value):
-    """Into index and value: the entries of ``sums`` that are not 0, which then are.
-
-    Return how many there are. Only blocks that are marked are looked through.
-    """
-    count = 0
-    for block in range(len(marks)):
-        if not marks[block]:
-            continue
-        marks[block] = False
-        for j in range(block * BLOCK, min(block * BLOCK + BLOCK, len(sums))):
-            if sums[j] != 0.0:
-                index[count] = first + j
-                value[count] = sums[j]
-                sums[j] = 0.0
-                count += 1
+def merge_entries(index_a, value_a, index_b, value_b, index, value):
+    """Into index and value: the changes of a and b, added up; return how many there are."""
+    a, b, count = 0, 0, 0
+    while a < len(index_a) or b < len(index_b):
+        if b == len(index_b) or (a < len(index_a) and index_a[a] < index_b[b]):
+            index[count], value[count] = index_a[a], value_a[a]
+            a += 1
+        elif a == len(index_a) or index_b[b] < index_a[a]:
+            index[count], value[count] = index_b[b], value_b[b]
+            b += 1
+        else:
+            index[count], value[count] = index_a[a], value_a[a] + value_b[b]
+            a += 1
+            b += 1
+        count += 1
     return count
 
 

@@ -26,11 +26,23 @@ def add_features(row, features, to, out_of, theta, change, used, gain, norm):
 
 
 @helper
+def _keep_row(row, theta, kept):
+    """Keep a row of theta as it is."""
+    at = kept.count[0]
+    kept.place[row] = at
+    for y in range(theta.shape[1]):
+        kept.values[at, y] = theta[row, y]
+    kept.count[0] = at + 1
+
+
+@helper
 def apply_features(row, features, to, out_of, step, theta, change):
     """theta -= step * change, and change <- 0, where `add_features` put something."""
-    values = change.values
+    values, place = change.values, change.kept.place
     for at in range(features.indptr[row], features.indptr[row + 1]):
         feature = features.indices[at]
+        if len(place) > 0 and place[feature] < 0:
+            _keep_row(feature, theta, change.kept)
         line = change.line_of[feature]
         theta[feature, to] -= step * values[line, to]
         values[line, to] = 0.0

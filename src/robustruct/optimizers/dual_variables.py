@@ -22,6 +22,7 @@ from robustruct.kernels.row_products import all_products
 from robustruct.kernels.structs import (
     Design,
     Features,
+    KeptRows,
     PendingMoves,
     Predictor,
     Products,
@@ -64,6 +65,8 @@ class DualVariables:
         self.p0 = problem.truth if problem.truth_is_predictor else even_predictor(problem)
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
+        self.kept: KeptRows | None = None
+        """Where visits keep the rows of node features' weights that they change, if anywhere."""
 
     @cached_property
     def nodes(self) -> SparseRows:
@@ -112,11 +115,11 @@ class DualVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def working(self, theta: np.ndarray) -> np.ndarray:
+    def working(self, theta: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
         """Visits take θ as it is."""
         return theta
 
-    def put_back(self, weights: np.ndarray, theta: np.ndarray) -> None:
+    def put_back(self, weights: np.ndarray, theta: np.ndarray, rows: np.ndarray | None) -> None:
         """They have moved θ itself."""
 
     def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
@@ -127,6 +130,9 @@ class DualVariables:
         rate = problem.share / spec.penalty
         visits = Visits(spec.steps, rate, products, self.gap, self.predictor_regret)
         design, weights, predictor = self._design, _by_kind(problem, theta), self._predictor
+        changes = self._changes
+        if self.kept is not None:
+            changes = changes._replace(node=changes.node._replace(kept=self.kept))
         if isinstance(q, LabellingMixtures):
             visit_cyclic_samples(
                 order,
@@ -140,7 +146,7 @@ class DualVariables:
                 self._pending,
                 self._buffers,
                 self._scratch[0],
-                self._changes,
+                changes,
             )
         else:
             given = batch.structure, design, weights, predictor, q.arrays, visits
@@ -150,7 +156,7 @@ class DualVariables:
                 some = order[first : first + a_call]
                 self._pending.begin(len(some))
                 own = enumerate(self._scratch[: self._n_threads(len(some))])
-                calls = [(t, some, *given, *shared, scratch, self._changes) for t, scratch in own]
+                calls = [(t, some, *given, *shared, scratch, changes) for t, scratch in own]
                 together(visit_samples, calls)
         q.grow()
 

@@ -8,13 +8,17 @@ does not know where samples are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.features import SparseRows
+from robustruct.kernels.structs import KeptRows
+from robustruct.kernels.updates import mark_columns, take_changes
 from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
@@ -32,11 +36,11 @@ class Variables(Protocol):
     gap: np.ndarray
     """(S,) as the last visits saw it."""
 
-    def working(self, theta: np.ndarray) -> Any:
-        """θ as visits take it: itself, or a copy of other numbers."""
+    def working(self, theta: np.ndarray, rows: np.ndarray | None) -> Any:
+        """θ as visits take it: itself, or a copy of other numbers, of these rows or of all."""
 
-    def put_back(self, weights: Any, theta: np.ndarray) -> None:
-        """Into θ: what visits have made of its working copy."""
+    def put_back(self, weights: Any, theta: np.ndarray, rows: np.ndarray | None) -> None:
+        """Into the same rows of θ: what visits have made of its working copy."""
 
     def visit(self, order: np.ndarray, weights: Any, spec: PassSpec) -> None:
         """Improve those of the samples in ``order``, and the working copy of θ with them."""
@@ -95,6 +99,15 @@ class ShardState:
             order = order[self.dual.gap[order] >= spec.skip_below]
         return order
 
+    def mark_columns(self, order: np.ndarray, marks: np.ndarray) -> None:
+        """Mark the columns of the nodes' features that some samples have."""
+        design = self.problem.design
+        if isinstance(design.nodes, SparseRows):
+            indptr, indices = design.nodes.indptr, design.nodes.indices
+            mark_columns(order, design.batch.node_offsets, indptr, indices, marks)
+        else:
+            marks[:] = True
+
 
 class LocalShards:
     """Samples of this process, in one or more shards."""
@@ -141,20 +154,76 @@ class LocalShards:
         """The problem without its samples."""
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
-        """Visit every sample that is not skipped; θ moves in place."""
+    def changes(
+        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec, part: float
+    ) -> tuple[PassStats, np.ndarray, np.ndarray]:
+        """What `round` would do: (what visits saw, entries of θ, ``part`` of their changes).
+
+        θ is as before. Only rows that visits change are looked at, a row being as long as there are
+        labels: of all weights they are few.
+        """
+        problem = self.first.problem
+        by_row, n_columns = theta.reshape(-1, problem.n_labels), problem.design.nodes.shape[1]
+        edges = np.arange(n_columns, len(by_row))
+        of_edges = by_row[edges]
+        if self.tuning.natural:  # visits change a copy of θ, and all rows that they ask for
+            marks = np.zeros(n_columns, np.bool_)
+            for number, shard in self.shards.items():
+                shard.mark_columns(shard.order(number, spec), marks)
+            rows = np.flatnonzero(marks)
+            kept, place = by_row[rows], np.arange(len(rows))
+            seen = self.round(theta, centre, spec, np.concatenate([rows, edges]))
+        else:
+            with self._keeping() as found:
+                seen = self.round(theta, centre, spec)
+            rows = np.flatnonzero(found.place >= 0)
+            kept, place = found.values, found.place[rows]
+        nodes = _taken(by_row, rows, kept, place, part)
+        edge = _taken(by_row, edges, of_edges, np.arange(len(edges)), part)
+        index, value = (np.concatenate(both) for both in zip(nodes, edge, strict=True))
+        return seen, index, value
+
+    @contextmanager
+    def _keeping(self) -> Iterator[KeptRows]:
+        """Have visits keep the rows that they change, as long as this lasts."""
+        self._kept.place[:] = -1
+        self._kept.count[:] = 0
+        dual = [shard.dual for shard in self.shards.values()]
+        changing = [one for one in dual if isinstance(one, DualVariables)]
+        for one in changing:
+            one.kept = self._kept
+        try:
+            yield self._kept
+        finally:
+            for one in changing:
+                one.kept = None
+
+    @cached_property
+    def _kept(self) -> KeptRows:
+        """For all shards, as they change the same θ."""
+        problem = self.first.problem
+        return KeptRows.none(problem.design.nodes.shape[1], problem.n_labels)
+
+    def round(
+        self,
+        theta: np.ndarray,
+        centre: np.ndarray,
+        spec: PassSpec,
+        rows: np.ndarray | None = None,
+    ) -> PassStats:
+        """Visit every sample that is not skipped; θ moves in place, in ``rows`` if given."""
         # In several parts: samples of one shard visited in a row, and always in the same place of
         # a pass, would draw the centres to and fro without end.
         parts = 1 if len(self.shards) == 1 else PARTS
         rng = np.random.default_rng([spec.seed, spec.number, spec.part])
-        weights = self.first.dual.working(theta) if self.shards else None
+        weights = self.first.dual.working(theta, rows) if self.shards else None
         for part in range(parts):
             some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
                 shard = self.shards[number]
                 shard.dual.visit(shard.order(number, some), weights, some)
         if self.shards:
-            self.first.dual.put_back(weights, theta)
+            self.first.dual.put_back(weights, theta, rows)
         dual = [shard.dual for shard in self.shards.values()]
         return PassStats(
             sum(b.shared_gap() for b in dual),
@@ -230,3 +299,14 @@ def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:
     for vector in vectors[1:]:
         total += vector
     return total
+
+
+def _taken(
+    theta: np.ndarray, rows: np.ndarray, kept: np.ndarray, place: np.ndarray, part: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Entries of rows of θ that have changed, and ``part`` of their changes; undoes these."""
+    most = len(rows) * theta.shape[1]
+    index = np.empty(most, np.int32 if theta.size < 2**31 else np.int64)
+    value = np.empty(most, np.float32)
+    count = take_changes(theta, rows, kept, place, part, index, value)
+    return index[:count], value[:count]

@@ -103,32 +103,45 @@ class NaturalVariables:
 
     # ------------------------------------------------------------------------------------- visits
 
-    def working(self, theta: np.ndarray) -> PaddedWeights:
+    def working(self, theta: np.ndarray, rows: np.ndarray | None) -> PaddedWeights:
         """θ as visits take it; `put_back` returns it."""
         objective, k = self.objective, self.problem.n_labels
         weights = PaddedWeights(
             np.zeros((objective.nodes.shape[1], objective.width), np.float32),
             np.zeros((objective.edges.shape[1], k * objective.width), np.float32),
         )
-        self._convert(to_single, weights, theta)
+        self._convert(to_single, weights, theta, rows)
         return weights
 
-    def put_back(self, weights: PaddedWeights, theta: np.ndarray) -> None:
+    def put_back(self, weights: PaddedWeights, theta: np.ndarray, rows: np.ndarray | None) -> None:
         """θ as visits have left it."""
-        self._convert(from_single, weights, theta)
+        self._convert(from_single, weights, theta, rows)
 
     def _convert(
-        self, convert: Callable[..., None], weights: PaddedWeights, theta: np.ndarray
+        self,
+        convert: Callable[..., None],
+        weights: PaddedWeights,
+        theta: np.ndarray,
+        rows: np.ndarray | None,
     ) -> None:
         full = self.objective.weights(theta)
-        edge = weights.edge.reshape(-1, self.objective.width)
-        pairs = (full.node, weights.node), (full.edge.reshape(-1, self.problem.n_labels), edge)
-        for given, single in pairs:
+        given = full.node, full.edge.reshape(-1, self.problem.n_labels)
+        single = weights.node, weights.edge.reshape(-1, self.objective.width)
+        n_nodes, n_edges = map(len, given)
+        every = np.arange(n_nodes + n_edges) if rows is None else rows
+        of_edges = int(np.searchsorted(every, n_nodes))
+        parts = every[:of_edges], every[of_edges:] - n_nodes
+        for one, other, own in zip(given, single, parts, strict=True):
 
-            def some(rows: slice, given: np.ndarray = given, single: np.ndarray = single) -> None:
-                convert(given[rows], single[rows])
+            def some(
+                part: slice,
+                one: np.ndarray = one,
+                other: np.ndarray = other,
+                own: np.ndarray = own,
+            ) -> None:
+                convert(one, other, own[part])
 
-            over_ranges(some, len(given), self.problem.n_jobs)
+            over_ranges(some, len(own), self.problem.n_jobs)
 
     def visit(self, order: np.ndarray, weights: PaddedWeights, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.

@@ -108,9 +108,6 @@ class SamplesOutline(Protocol):
     @property
     def tuning(self) -> Tuning: ...
 
-    def fingerprint(self) -> dict[str, Any]:
-        """What the samples are: see `fingerprint_of`."""
-
 
 class Shards(SamplesOutline, Protocol):
     """Sums over the samples of a fit."""

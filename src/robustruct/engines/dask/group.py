@@ -28,17 +28,17 @@ from distributed import Worker
 from distributed.protocol import to_serialize
 
 from robustruct.kernels.updates import (
-    BLOCK,
     add_all,
     add_entries,
-    mark_entries,
+    merge_entries,
+    nonzero_entries,
     square,
-    take_entries,
 )
 
 RECEIVE, PRESENT = "robustruct_receive", "robustruct_present"  # what workers ask each other
 LOOK_AFTER = 5.0  # seconds between questions whether a worker that is waited for is still there
 SMALL = 2**12  # numbers that are sent to all at once
+FEW = 3  # workers that send changes to each other, and not by way of owners
 ALIKE = 1e-9  # relative differences between workers that rounding may explain
 
 
@@ -285,56 +285,77 @@ class Group:
 
 
 class Updates:
-    """Sums of changes of θ that workers have made: entries in float32."""
+    """Sums of changes of θ that workers have made: entries in float32.
+
+    Where workers are FEW, everybody gets all changes and adds them up: that takes one exchange, and
+    no more bytes. Otherwise sums are made as those of vectors are.
+    """
 
     def __init__(self, group: Group, n_weights: int) -> None:
         self.group = group
+        self.index_type = np.int32 if n_weights < 2**31 else np.int64
         self.stretches = group.stretches(n_weights)
-        self.first, self.last = self.stretches[group.rank]
-        self.sums = np.zeros(self.last - self.first)
-        self.marks = np.zeros(-(-len(self.sums) // BLOCK), np.bool_)
-        self.index = np.empty(len(self.sums), np.int32 if n_weights < 2**31 else np.int64)
-        self.value = np.empty(len(self.sums), np.float32)
+        if group.size <= FEW:
+            self.stretches = [(0, n_weights)] * group.size
 
     def add_up(
         self, index: np.ndarray, value: np.ndarray, about: Sequence[Any], facts: Sequence[float]
     ) -> tuple[list[tuple[int, Sequence[np.ndarray]]], np.ndarray, float]:
         """(sums by stretch, (workers, ...) all facts, |sum|² / Σ|changes|²)."""
         group = self.group
-        cuts = np.searchsorted(index, [first for first, _ in self.stretches])
         parts = []
-        for (first, last), a, b in zip(self.stretches, cuts, [*cuts[1:], len(index)], strict=True):
+        for first, last in self.stretches:
+            a, b = np.searchsorted(index, [first, last])
             parts.append(_shortest(index[a:b], value[a:b], first, last))
-        own = square(value)
-        received = group.exchange([*about, "changes"], [own, *facts], parts)
-        for message in received:
-            _add(self.sums, self.first, message.arrays)
-            if len(message.arrays) == 1:
-                self.marks[:] = True
-            else:
-                mark_entries(self.first, message.arrays[0], self.marks)
-        count = take_entries(self.sums, self.first, self.marks, self.index, self.value)
-        found = self.index[:count].copy(), self.value[:count].copy()
-        ours = _shortest(*found, self.first, self.last)
-        summed = group.exchange([*about, "sums"], [square(found[1])], [ours] * group.size)
+        received = group.exchange([*about, "changes"], [square(value), *facts], parts)
+        first, last = self.stretches[group.rank]
+        sums = _merged([self._entries(message.arrays, first, last) for message in received])
+        ours = _shortest(*sums, first, last)
         squares = sum(message.facts[0] for message in received)
-        ratio = sum(message.facts[0] for message in summed) / squares if squares > 0.0 else 0.0
-        firsts = [first for first, _ in self.stretches]
-        every = [message.arrays for message in summed]
-        return (
-            list(zip(firsts, every, strict=True)),
-            np.array([message.facts[1:] for message in received]),
-            ratio,
-        )
+        told = np.array([message.facts[1:] for message in received])
+        if group.size <= FEW:
+            return [(0, ours)], told, square(sums[1]) / max(squares, 1e-300)
+        summed = group.exchange([*about, "sums"], [square(sums[1])], [ours] * group.size)
+        ratio = sum(message.facts[0] for message in summed) / max(squares, 1e-300)
+        every = zip(self.stretches, summed, strict=True)
+        return [(first, message.arrays) for (first, _), message in every], told, ratio
+
+    def _entries(
+        self, arrays: Sequence[np.ndarray], first: int, last: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `_shortest` was given."""
+        if len(arrays) == 2:
+            return arrays[0], arrays[1]
+        return np.arange(first, last, dtype=self.index_type), arrays[0]
+
+
+def _merged(lists: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of lists of changes: neighbours are merged until one is left."""
+    while len(lists) > 1:
+        pairs = zip(lists[0::2], lists[1::2], strict=False)
+        left = lists[len(lists) // 2 * 2 :]
+        lists = [_merged_pair(*one, *other) for one, other in pairs] + left
+    return lists[0]
+
+
+def _merged_pair(
+    index_a: np.ndarray, value_a: np.ndarray, index_b: np.ndarray, value_b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    most = len(index_a) + len(index_b)
+    index, value = np.empty(most, index_a.dtype), np.empty(most, value_a.dtype)
+    count = merge_entries(index_a, value_a, index_b, value_b, index, value)
+    return index[:count], value[:count]
 
 
 def _packed(stretch: np.ndarray, first: int) -> list[np.ndarray]:
     """Part of a vector: its entries that are not 0, or all if that is less."""
-    index = np.flatnonzero(stretch) if np.count_nonzero(stretch) < 0.6 * len(stretch) else None
-    if index is None:
+    count = np.count_nonzero(stretch)
+    if count >= 0.6 * len(stretch):
         return [stretch]
     small = first + len(stretch) < 2**31
-    return [(index + first).astype(np.int32 if small else np.int64), stretch[index]]
+    index, value = np.empty(count, np.int32 if small else np.int64), np.empty(count)
+    nonzero_entries(stretch, first, index, value)
+    return [index, value]
 
 
 def _shortest(index: np.ndarray, value: np.ndarray, first: int, last: int) -> list[np.ndarray]:

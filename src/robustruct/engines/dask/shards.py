@@ -315,8 +315,6 @@ class Attendance:
         self.asked: tuple[str, Any] | None = None
         """What the first worker waits for an answer to."""
         self.stopping = self.interrupted = False
-        self.sent: list[Future] = []
-        """Messages under way: a task that nobody refers to may be dropped before it runs."""
         self.ears: Future | None = self._listen()
 
     def until_the_end(self) -> dict[str, Any]:
@@ -356,8 +354,7 @@ class Attendance:
         self._send(worker.reply, self.first, answer)
 
     def _send(self, message: Callable[..., None], address: str, *about: Any) -> None:
-        self.sent = [task for task in self.sent if not task.done()]
-        self.sent.append(self.pool.submit(message, address, self.attempt, *about))
+        self.pool.tell(message, address, self.attempt, *about)
 
     def _hear(self, news: News) -> None:
         shards, now = self.shards, time.monotonic()

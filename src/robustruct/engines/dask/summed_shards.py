@@ -13,16 +13,13 @@ float64, whenever a certificate is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import astuple, replace
-from typing import Any
 
 import numpy as np
 
 from robustruct.engines.dask.group import Group, Updates
-from robustruct.features import SparseRows
-from robustruct.kernels.updates import add_all, add_entries, copy_stretches, take_changes
-from robustruct.objectives.adversarial import Outline, Problem
+from robustruct.kernels.updates import add_all, add_entries
+from robustruct.objectives.adversarial import Outline
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning
@@ -50,13 +47,6 @@ class SummedShards:
         self.damping = float(group.size)
         """σ"""
         self.updates = Updates(group, outline.n_weights)
-        problems = [shard.problem for shard in local.shards.values()]
-        self.starts, self.ends = _stretches(problems)
-        several = group.size > 1
-        self.base = np.empty(outline.n_weights if several else 0)
-        most = int((self.ends - self.starts).sum()) if several else 0
-        self.index = np.empty(most, self.updates.index.dtype)
-        self.value = np.empty(most, np.float32)
 
     @property
     def tuning(self) -> Tuning:
@@ -69,21 +59,16 @@ class SummedShards:
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Some rounds of visits, which together make a pass; one if there is nobody else."""
-        rounds = 1 if self.group.size == 1 else self.rounds
         self.group.begin("round")
-        if self.group.size > 1:
-            copy_stretches(theta, self.starts, self.ends, self.base)
-        largest = 0.0
-        for part in range(rounds):
+        if self.group.size == 1:
             self.n_rounds += 1
-            some = replace(spec, part=part, parts=rounds)
-            if self.group.size == 1:
-                seen = self.local.round(theta, centre, some)
-                self.group.exchange(["round", *astuple(some)])
-                return seen
-            damped = replace(some, penalty=spec.penalty / self.damping)
-            found = self.local.round(theta, centre, damped)
-            seen, ratio = self._add_up(theta, found, some)
+            seen = self.local.round(theta, centre, spec)
+            self.group.exchange(["round", *astuple(spec)])
+            return seen
+        largest = 0.0
+        for part in range(self.rounds):
+            self.n_rounds += 1
+            seen, ratio = self._round(theta, centre, replace(spec, part=part, parts=self.rounds))
             largest = max(largest, ratio)
             self.damping = max(self.damping, MARGIN * ratio)
         if largest > 0.0:
@@ -91,22 +76,19 @@ class SummedShards:
         self.damping = min(self.damping, float(self.group.size))
         return seen
 
-    def _add_up(
-        self, theta: np.ndarray, found: PassStats, spec: PassSpec
+    def _round(
+        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec
     ) -> tuple[PassStats, float]:
         """(what all workers saw, how hard they clashed); θ moves by what all have changed."""
-        stretches = self.starts, self.ends, 1.0 / self.damping
-        count = take_changes(theta, self.base, *stretches, self.index, self.value)
-        changes = self.index[:count].copy(), self.value[:count].copy()
+        damped = replace(spec, penalty=spec.penalty / self.damping)
+        found, index, value = self.local.changes(theta, centre, damped, 1.0 / self.damping)
         about = ["round", *astuple(spec), self.damping]
-        sums, facts, ratio = self.updates.add_up(*changes, about, astuple(found))
-        again = spec.part + 1 < spec.parts  # then the base is needed once more
+        sums, facts, ratio = self.updates.add_up(index, value, about, astuple(found))
         for first, arrays in sums:
-            for vector in (theta, self.base) if again else (theta,):
-                if len(arrays) == 1:
-                    add_all(vector[first : first + len(arrays[0])], arrays[0])
-                else:
-                    add_entries(vector, 0, *arrays)
+            if len(arrays) == 1:
+                add_all(theta[first : first + len(arrays[0])], arrays[0])
+            else:
+                add_entries(theta, 0, *arrays)
         return PassStats(*facts.sum(axis=0).tolist()), ratio
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
@@ -142,10 +124,6 @@ class SummedShards:
         self.group.check_alike(facts[:, 1].tolist())
         return float(facts[:, 0].sum()), gradient
 
-    def fingerprint(self) -> dict[str, Any]:
-        """The caller of `fit` knows it."""
-        raise NotImplementedError
-
     def state(self) -> dict[str, np.ndarray]:
         """Nothing: dual variables are as large as the data, and do not travel."""
         return {}
@@ -153,22 +131,3 @@ class SummedShards:
     def restore(self, state: dict[str, np.ndarray]) -> Kept:
         """Dual variables stay where they are."""
         return self.kept
-
-
-def _stretches(problems: Iterable[Problem]) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, ends) of the stretches of θ that samples can change: those of their attributes."""
-    every = list(problems)
-    first = every[0]
-    width, k = first.design.nodes.shape[1], first.n_labels
-    used = np.zeros(width + 1, np.bool_)  # and the weights of edges, which all samples share
-    used[-1] = True
-    for problem in every:
-        nodes = problem.design.nodes
-        if isinstance(nodes, SparseRows):
-            used[nodes.indices] = True
-        else:
-            used[:] = True
-    edges = np.flatnonzero(np.diff(used, prepend=False, append=False))
-    bounds = np.minimum(edges * k, width * k)
-    bounds[edges > width] = first.outline.n_weights
-    return bounds[0::2], bounds[1::2]

@@ -75,6 +75,8 @@ class WorkerPool:
         self.kind_of: dict[Any, Kind] = {}
         """By key of a task that is not answered yet."""
         self.done_before: set[Kind] = set()
+        self.told: list[Future] = []
+        """Messages under way: a task that nobody refers to may be dropped before it runs."""
 
     # ------------------------------------------------------------------------- workers and shards
 
@@ -153,6 +155,11 @@ class WorkerPool:
         which = [argument for argument in arguments if isinstance(argument, str)]
         self.kind_of[sent.key] = (address, task.__name__, *which)
         return sent
+
+    def tell(self, message: Callable[..., None], address: str, *about: Any) -> None:
+        """Send a worker a task whose answer nobody waits for."""
+        self.told = [task for task in self.told if not task.done()]
+        self.told.append(self.submit(message, address, *about))
 
     def result(self, task: Future, address: str) -> Any:
         """The answer of a task that is done; `Missing` if the worker failed before that."""
@@ -264,4 +271,5 @@ class WorkerPool:
                 self.submit(worker.drop, address)
                 for address in sorted(set(worker_info(self.client)) - self.silent)
             ]
-            self.wait(tasks, 5.0)  # who does not answer will not be waited for
+            self.wait([*tasks, *self.told], 5.0)  # who does not answer will not be waited for
+        self.told.clear()

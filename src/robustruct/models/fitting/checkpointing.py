@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustruct.engines.engine import PreparedShards
 from robustruct.formats.container import checksum
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline
+from robustruct.optimizers.optimizer import Optimizer, Progress
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -40,7 +41,7 @@ def claim(
     checkpoints: Checkpoints | None,
     settings: StructuredModel,
     optimizer: Optimizer,
-    shards: SamplesOutline,
+    shards: PreparedShards,
     stopper: EarlyStopping | None,
     inference: str,
 ) -> None:
@@ -82,7 +83,7 @@ def _drawn_seed(random_state: Any) -> int:
 def _identity(
     model: StructuredModel,
     optimizer: Optimizer,
-    shards: SamplesOutline,
+    shards: PreparedShards,
     stopper: EarlyStopping | None,
 ) -> dict[str, Any]:
     """All that a fit depends on, but for its tolerance and its number of passes."""
