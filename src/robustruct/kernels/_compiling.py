@@ -12,13 +12,13 @@ import time
 from contextlib import contextmanager
 
 from numba import _dynfunc
-from numba.core import event, ir, types, typing
+from numba.core import event, types, typing
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import AnalysisPass, register_pass
-from numba.core.typed_passes import AnnotateTypes
+from numba.core.typed_passes import NativeLowering
 
+from robustruct.kernels._lowering import MODELS, FrugalLowering
 from robustruct.progress import note
 
 PATIENCE = 2.0  # seconds of compiling after which to say so
@@ -84,6 +84,11 @@ class _Library(JITCodeLibrary):
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
 
+    def _optimize_final_module(self):
+        # Once: numba does it twice, to prune counts of references in between.
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
 
 class _Unfinished(_Library):
     """Code of a helper before machine code is generated from it: kernels take it in as it is."""
@@ -144,49 +149,6 @@ class _Remembering(typing.Context):
         return found
 
 
-# What an expression with one of these operations yields, the caller holds, or what it belongs to.
-_VIEWS = {"getattr", "getitem", "static_getitem", "cast", "phi", "build_tuple", "getiter"}
-_VIEWS |= {"iternext", "pair_first", "pair_second", "exhaust_iter"}
-
-
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _Borrow(AnalysisPass):
-    """No references are counted in functions that only look at arrays of their callers.
-
-    Each count is code to compile, and threads that share arrays would hand their counters from core
-    to core. Whatever makes an array, takes one that a call returns, or returns one, counts.
-    """
-
-    _name = "borrow"
-
-    def __init__(self):
-        AnalysisPass.__init__(self)
-
-    def run_pass(self, state):
-        models = state.targetctx.data_model_manager
-
-        def counted(kind):
-            return models[kind].contains_nrt_meminfo()
-
-        def made(value):
-            if not isinstance(value, ir.Expr):
-                return False
-            if value.op == "getitem":  # by an array of indices: a copy
-                return counted(state.typemap[value.index.name])
-            return value.op not in _VIEWS
-
-        def makes(statement):
-            if isinstance(statement, ir.Assign):
-                return counted(state.typemap[statement.target.name]) and made(statement.value)
-            stores = isinstance(statement, (ir.SetItem, ir.StaticSetItem))
-            return stores and counted(state.typemap[statement.value.name])  # by way of a copy
-
-        statements = (s for block in state.func_ir.blocks.values() for s in block.body)
-        if not counted(state.return_type) and not any(map(makes, statements)):
-            state.targetctx.enable_nrt = False
-        return False
-
-
 @contextmanager
 def _no_collecting():
     """Much of what compiling makes stays: looking through it again and again takes its time."""
@@ -210,7 +172,10 @@ class _Frugal(Compiler):
     def define_pipelines(self):
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
-            pipeline.add_pass_after(_Borrow, AnnotateTypes)
+            pipeline.passes = [
+                (FrugalLowering if kind is NativeLowering else kind, why)
+                for kind, why in pipeline.passes
+            ]
             pipeline.finalize()
         return pipelines
 
@@ -219,6 +184,7 @@ class _Frugal(Compiler):
         self.state.typingctx = _Remembering.of(self.state.typingctx, known)
         self.state.library = self._library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
+        self.state.targetctx.data_model_manager = MODELS  # a copy, for this function alone
         with _no_collecting():
             return super().compile_extra(func)
 
@@ -233,7 +199,7 @@ class Fragment(_Frugal):
     _library = _Unfinished
 
     def compile_extra(self, func):
-        self.state.targetctx.get_executable = _no_executable  # a copy, for this function alone
+        self.state.targetctx.get_executable = _no_executable
         return super().compile_extra(func)
 
 
