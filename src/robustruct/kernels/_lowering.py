@@ -5,6 +5,8 @@ to every array that it looks at, and passes an array as its seven to eleven numb
 tuples of arrays become tens of thousands of instructions, most of which LLVM then removes. Here
 
 - a variable that is set once is a value wherever its setting comes first,
+- an element of an array without gaps is found from its data and its shape, and a loop over a range
+  with a constant step is two counters,
 - arrays of a caller are not counted: it holds them for as long as the function runs. What a
   function makes, or a call makes for it, is counted,
 - of an array in a named tuple only its data and its shape are passed.
@@ -14,6 +16,7 @@ Threads that share arrays would also hand their counters from core to core.
 
 from collections import defaultdict
 
+from llvmlite.ir import Constant
 from numba.core import cgutils, ir, types
 from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs, must_use_alloca
 from numba.core.compiler_machinery import register_pass
@@ -22,9 +25,17 @@ from numba.core.datamodel.models import ArrayModel, TupleModel, UniTupleModel
 from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering
+from numba.np.arrayobj import load_item, store_item
 from numba.np.numpy_support import as_dtype
 
 # -------------------------------------------------------------------------------------- arguments
+
+
+def _has_no_gaps(kind):
+    return type(kind) is types.Array and kind.layout == "C" and kind.ndim > 0
+
+
+DATA, SHAPE = 4, 5  # where arrays of numba have them
 
 
 class _LeanArray(ArrayModel):
@@ -35,35 +46,35 @@ class _LeanArray(ArrayModel):
         return (pointer, *[cgutils.intp_t] * self._fe_type.ndim)
 
     def as_argument(self, builder, value):
-        shape = self.get(builder, value, "shape")
-        sides = (builder.extract_value(shape, i) for i in range(self._fe_type.ndim))
-        return (self.get(builder, value, "data"), *sides)
+        places = [(DATA,), *((SHAPE, i) for i in range(self._fe_type.ndim))]
+        return tuple(builder.extract_value(value, place) for place in places)
 
     def from_argument(self, builder, value):
         data, *sides = value
-        itemsize = cgutils.intp_t(as_dtype(self._fe_type.dtype).itemsize)
-        stride, strides = itemsize, []
-        for side in reversed(sides):
-            strides.append(stride)
-            stride = builder.mul(stride, side)
-        fields = {
-            "nitems": builder.udiv(stride, itemsize),
-            "itemsize": itemsize,
-            "data": data,
-            "shape": cgutils.pack_array(builder, sides, cgutils.intp_t),
-            "strides": cgutils.pack_array(builder, strides[::-1], cgutils.intp_t),
-        }
-        array = self.get_value_type()(None)  # no owner
-        for name, field in fields.items():
-            array = self.set(builder, array, field, name)
-        return array
+        return _array(builder, self._fe_type, self.get_value_type(), data, sides)
+
+
+def _array(builder, kind, type_, data, sides):
+    """An array without gaps and without an owner."""
+    stride = Constant(cgutils.intp_t, as_dtype(kind.dtype).itemsize)
+    fields, strides, n_items = [(stride, (3,)), (data, (DATA,))], [], None
+    for side in reversed(sides):
+        strides.append(stride)
+        stride = builder.mul(stride, side)
+        n_items = side if n_items is None else builder.mul(n_items, side)
+    fields.append((n_items, (2,)))
+    fields += ((side, (SHAPE, i)) for i, side in enumerate(sides))
+    fields += ((stride, (SHAPE + 1, i)) for i, stride in enumerate(reversed(strides)))
+    array = type_(None)
+    for field, place in fields:
+        array = builder.insert_value(array, field, place)
+    return array
 
 
 def _lean(model):
     """The model of a field of a named tuple."""
     kind = model.fe_type
-    contiguous = isinstance(kind, types.Array) and kind.layout == "C"
-    return _LeanArray(model._dmm, kind) if contiguous else model
+    return _LeanArray(model._dmm, kind) if _has_no_gaps(kind) else model
 
 
 class _NamedTuple(TupleModel):
@@ -128,8 +139,16 @@ class Frugal(Lower):
         else:
             self._owned |= self._returned & self._counted
         self._lent = self._counted - self._owned
+        self._returns_arrays = not self._lends and bool(self._returned & self._counted)
         self._values = self._lasting_values()
         self._singly_assigned_vars |= self._values
+        self._set_to = {
+            s.target.name: s.value
+            for s in self._statements
+            if isinstance(s, ir.Assign) and s.target.name in self._singly_assigned_vars
+        }
+        self._ranges = {}  # start, stop and step of ranges, by the value that holds them
+        self._natural = set()  # variables that are known not to be negative
 
     def _is_counted(self, kind):
         return self.context.data_model_manager[kind].contains_nrt_meminfo()
@@ -203,8 +222,10 @@ class Frugal(Lower):
                 return
         if name not in self._lent:
             super().lower_inst(inst)
+            if isinstance(inst, ir.Assign) and self._is_natural(self._set_to.get(name)):
+                self._natural.add(name)
             return
-        counting = self.context.enable_nrt
+        counting = self.context.enable_nrt  # of a copy, for this function alone
         self.context.enable_nrt = False
         try:
             super().lower_inst(inst)
@@ -214,6 +235,152 @@ class Frugal(Lower):
             kind, value = self.typeof(name), self._blk_local_varmap[name]
             value = _without_owner(self.context, self.builder, kind, value)
             self._blk_local_varmap[name] = value
+
+
+    def _is_natural(self, value):
+        """Whether it is a number of a range that starts at 0 or above and goes up."""
+        if isinstance(value, ir.Var):
+            return value.name in self._natural
+        counts = isinstance(value, ir.Expr) and value.op == "pair_first"
+        return counts and self.loadvar(value.value.name) in self._ranges
+
+    # ------------------------------------------------------------------------- elements of arrays
+
+    def _indices(self, kind, index):
+        """Numbers that lead to an element or a row of an array; None if that is not simple."""
+        index_kind = self.typeof(index.name)
+        tupled = isinstance(index_kind, types.BaseTuple)
+        kinds = tuple(index_kind) if tupled else (index_kind,)
+        simple = _has_no_gaps(kind) and not self.context.enable_boundscheck
+        if not simple or not 0 < len(kinds) <= kind.ndim:
+            return None
+        if not all(isinstance(k, types.Integer) for k in kinds):
+            return None
+        value = self.loadvar(index.name)
+        values = cgutils.unpack_tuple(self.builder, value, len(kinds)) if tupled else [value]
+        names = [index.name]
+        if tupled:
+            made = self._set_to.get(index.name)
+            built = isinstance(made, ir.Expr) and made.op == "build_tuple"
+            names = [v.name for v in made.items] if built else [None] * len(kinds)
+        return list(zip(names, kinds, values, strict=True))
+
+    def _place(self, array, kind, indices):
+        """The address of an element or a row, and the sides of what is there."""
+        build = self.builder
+        sides = [build.extract_value(array, (SHAPE, i)) for i in range(kind.ndim)]
+        at = None
+        for side, (name, index_kind, index) in zip(sides, indices, strict=False):
+            signed = index_kind.signed
+            index = self.context.cast(
+                build, index, index_kind, types.intp if signed else types.uintp
+            )
+            known = isinstance(index, Constant) and index.constant >= 0
+            if signed and not known and name not in self._natural:
+                negative = build.icmp_signed("<", index, index.type(0))
+                index = build.select(negative, build.add(index, side), index)
+            at = index if at is None else build.add(build.mul(at, side), index)
+        left = sides[len(indices) :]
+        for side in left:
+            at = build.mul(at, side)
+        return build.gep(build.extract_value(array, DATA), [at]), left
+
+    def lower_getitem(self, resty, expr, value, index, signature):
+        kind = self.typeof(value.name)
+        indices = self._indices(kind, index)
+        view = indices is not None and len(indices) < kind.ndim
+        # A view of what is counted, or that Python takes, must know its owner.
+        if indices is None or (view and (self.context.enable_nrt or self._returns_arrays)):
+            return super().lower_getitem(resty, expr, value, index, signature)
+        place, sides = self._place(self.loadvar(value.name), kind, indices)
+        found = signature.return_type
+        if view:
+            item = _array(self.builder, found, self.context.get_value_type(found), place, sides)
+        else:
+            item = load_item(self.context, self.builder, kind, place)
+        return self.context.cast(self.builder, item, found, resty)
+
+    def lower_setitem(self, target_var, index_var, value_var, signature):
+        kind, value_kind = self.typeof(target_var.name), self.typeof(value_var.name)
+        indices = self._indices(kind, index_var)
+        number = isinstance(value_kind, (types.Number, types.Boolean))
+        if indices is None or len(indices) < kind.ndim or not number:
+            return super().lower_setitem(target_var, index_var, value_var, signature)
+        value = self.loadvar(value_var.name)
+        for one, other in ((value_kind, signature.args[2]), (signature.args[2], kind.dtype)):
+            value = self.context.cast(self.builder, value, one, other)
+        place, _ = self._place(self.loadvar(target_var.name), kind, indices)
+        store_item(self.context, self.builder, kind, value, place)
+        return None
+
+    # ------------------------------------------------------------------------------------- ranges
+
+    def lower_expr(self, resty, expr):
+        lower = getattr(self, f"_lower_{expr.op}", None)
+        found = lower(resty, expr) if lower is not None else None
+        return super().lower_expr(resty, expr) if found is None else found
+
+    def _lower_getattr(self, resty, expr):
+        if _has_no_gaps(self.typeof(expr.value.name)) and expr.attr == "shape":
+            return self.builder.extract_value(self.loadvar(expr.value.name), SHAPE)
+        return None
+
+    def _lower_call(self, resty, expr):
+        function = getattr(self.typeof(expr.func.name), "typing_key", None)
+        if function is len and _has_no_gaps(self.typeof(expr.args[0].name)):
+            length = self.builder.extract_value(self.loadvar(expr.args[0].name), (SHAPE, 0))
+            return self.context.cast(self.builder, length, types.intp, resty)
+        if function is not range or expr.kws or expr.vararg:
+            return None
+        one = self.context.get_constant(resty.dtype, 1)
+        ends = [
+            self.context.cast(self.builder, self.loadvar(v.name), self.typeof(v.name), resty.dtype)
+            for v in expr.args
+        ]
+        start, stop, *step = ends if len(ends) > 1 else [one.type(0), *ends]
+        state = self.context.get_value_type(resty)(None)
+        for i, part in enumerate((start, stop, *(step or [one]))):
+            state = self.builder.insert_value(state, part, i)
+        self._ranges[state] = (start, stop, *(step or [one]))
+        return state
+
+    def _lower_getiter(self, resty, expr):
+        parts = self._ranges.get(self.loadvar(expr.value.name))
+        if parts is None or not isinstance(parts[2], Constant) or parts[2].constant == 0:
+            return None
+        build, (start, stop, step) = self.builder, parts
+        up = step.constant > 0
+        size = step.type(abs(step.constant))
+        distance = build.sub(stop, start) if up else build.sub(start, stop)
+        left = build.icmp_signed(">", distance, step.type(0))
+        if size.constant > 1:
+            distance = build.sdiv(build.add(distance, build.sub(size, step.type(1))), size)
+        count = cgutils.alloca_once(build, step.type)
+        build.store(build.select(left, distance, step.type(0)), count)
+        at = cgutils.alloca_once(build, step.type)
+        build.store(start, at)
+        iterator = self.context.get_value_type(resty)(None)
+        for i, part in enumerate((at, stop, step, count)):
+            iterator = build.insert_value(iterator, part, i)
+        if up and isinstance(start, Constant) and start.constant >= 0:
+            self._ranges[iterator] = parts
+        return iterator
+
+    def _lower_iternext(self, resty, expr):
+        if not isinstance(self.typeof(expr.value.name), types.RangeIteratorType):
+            return None
+        build, iterator = self.builder, self.loadvar(expr.value.name)
+        at, step, count = (build.extract_value(iterator, i) for i in (0, 2, 3))
+        left, value = build.load(count), build.load(at)
+        build.store(build.sub(left, left.type(1)), count)
+        build.store(build.add(value, step), at)
+        more = build.icmp_signed(">", left, left.type(0))
+        pair = self.context.get_value_type(resty)(None)
+        for i, part in enumerate((value, more)):
+            pair = build.insert_value(pair, part, i)
+        if iterator in self._ranges:
+            self._ranges[pair] = self._ranges[iterator]
+        return pair
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
