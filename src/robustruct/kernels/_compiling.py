@@ -16,9 +16,10 @@ from numba.core import event, types, typing
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.typed_passes import NativeLowering
+from numba.core.runtime import rtsys
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes, WithLifting
 
-from robustruct.kernels._lowering import MODELS, FrugalLowering
 from robustruct.progress import note
 
 PATIENCE = 2.0  # seconds of compiling after which to say so
@@ -32,6 +33,20 @@ def _read_only(locator):
 
 
 _ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._locator_classes[:2]]
+
+
+@contextmanager
+def _not_refreshed(context):
+    """Numba would load all that it can compile before it reads code; what code needs to run is less.
+
+    Whatever compiles, has the rest loaded.
+    """
+    rtsys.initialize(context)
+    context.refresh = lambda: None
+    try:
+        yield
+    finally:
+        del context.refresh
 
 
 class KeptCode(NullCache):
@@ -51,6 +66,10 @@ class KeptCode(NullCache):
 
     def load_overload(self, sig, target_context):
         """The code for some types of arguments, or None."""
+        with _not_refreshed(target_context):
+            return self._found(sig, target_context)
+
+    def _found(self, sig, target_context):
         found = None
         try:
             found = self._writable.load_overload(sig, target_context)
@@ -86,8 +105,11 @@ class _Library(JITCodeLibrary):
 
     def _optimize_final_module(self):
         # Once: numba does it twice, to prune counts of references in between.
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        passes = self._codegen._module_pass_manager()
+        if isinstance(passes, tuple):  # with their builder; before numba 0.62 alone
+            passes[0].run(self._final_module, passes[1])
+        else:
+            passes.run(self._final_module)
 
 
 class _Unfinished(_Library):
@@ -161,6 +183,9 @@ def _no_collecting():
             gc.enable()
 
 
+# For closures, `with` and expressions of whole arrays, none of which kernels have.
+_WITHOUT = {InlineClosureLikes, WithLifting, NopythonRewrites}
+
 _KNOWN = {}  # types of calls, by the flags of who calls
 
 
@@ -170,16 +195,21 @@ class _Frugal(Compiler):
     _library = _Library
 
     def define_pipelines(self):
+        from robustruct.kernels._lowering import FrugalLowering  # with much of numba
+
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.passes = [
                 (FrugalLowering if kind is NativeLowering else kind, why)
                 for kind, why in pipeline.passes
+                if kind not in _WITHOUT
             ]
             pipeline.finalize()
         return pipelines
 
     def compile_extra(self, func):
+        from robustruct.kernels._lowering import MODELS
+
         known = _KNOWN.setdefault(self.state.flags.summary(), {})
         self.state.typingctx = _Remembering.of(self.state.typingctx, known)
         self.state.library = self._library(self.state.targetctx.codegen(), func.__qualname__)
