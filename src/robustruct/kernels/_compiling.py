@@ -11,8 +11,9 @@ import threading
 import time
 from contextlib import contextmanager
 
+from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba import _dynfunc
-from numba.core import event, types, typing
+from numba.core import config, event, types, typing
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -37,9 +38,9 @@ _ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._loca
 
 @contextmanager
 def _not_refreshed(context):
-    """Numba would load all that it can compile before it reads code; what code needs to run is less.
+    """Numba would load all that it can compile before it reads code, which needs less to run.
 
-    Whatever compiles, has the rest loaded.
+    Whatever compiles has the rest loaded.
     """
     rtsys.initialize(context)
     context.refresh = lambda: None
@@ -105,11 +106,16 @@ class _Library(JITCodeLibrary):
 
     def _optimize_final_module(self):
         # Once: numba does it twice, to prune counts of references in between.
-        passes = self._codegen._module_pass_manager()
-        if isinstance(passes, tuple):  # with their builder; before numba 0.62 alone
-            passes[0].run(self._final_module, passes[1])
-        else:
-            passes.run(self._final_module)
+        codegen = self._codegen
+        if not hasattr(codegen, "_pass_builder"):  # before numba 0.62
+            codegen._module_pass_manager().run(self._final_module)
+            return
+        options = create_pipeline_tuning_options(config.OPT)
+        options.loop_vectorization = config.LOOP_VECTORIZE
+        options.slp_vectorization = config.SLP_VECTORIZE
+        options.loop_unrolling = False  # a quarter of the code, and no gain
+        builder = create_pass_builder(codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 class _Unfinished(_Library):
@@ -118,8 +124,6 @@ class _Unfinished(_Library):
     def _optimize_final_module(self):
         # Loops become vectors where they stand alone; what calls others waits for the kernel.
         if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
-            # Else counts of references stay.
-            JITCodeLibrary._optimize_functions(self, self._final_module)
             super()._optimize_final_module()
 
     def _finalize_final_module(self):

@@ -125,8 +125,8 @@ class Frugal(Lower):
         super().init()
         self._statements = [s for block in self.blocks.values() for s in block.body]
         self._returned = {s.value.name for s in self._statements if isinstance(s, ir.Return)}
-        kinds = self.fndesc.typemap
-        self._counted = {name for name in kinds if self._is_counted(kinds[name])}
+        counted = {kind: self._is_counted(kind) for kind in set(self.fndesc.typemap.values())}
+        self._counted = {name for name, kind in self.fndesc.typemap.items() if counted[kind]}
         self._owned = self._own_variables()
         # A helper lends what it returns if all of it are views; whoever calls from Python owns.
         self._lends = (
@@ -235,7 +235,6 @@ class Frugal(Lower):
             kind, value = self.typeof(name), self._blk_local_varmap[name]
             value = _without_owner(self.context, self.builder, kind, value)
             self._blk_local_varmap[name] = value
-
 
     def _is_natural(self, value):
         """Whether it is a number of a range that starts at 0 or above and goes up."""
