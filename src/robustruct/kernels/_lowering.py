@@ -102,7 +102,7 @@ _VIEWS = {"getattr", "getitem", "static_getitem", "cast", "phi", "build_tuple", 
 _VIEWS |= {"iternext", "pair_first", "pair_second", "exhaust_iter"}
 
 _LENDERS = set()
-"""(function, types of its arguments) that return nothing but views of what they are given."""
+"""(function, types of its arguments) that return nothing but views of tuples they are given."""
 
 
 def _without_owner(context, builder, kind, value):
@@ -128,9 +128,10 @@ class Frugal(Lower):
         counted = {kind: self._is_counted(kind) for kind in set(self.fndesc.typemap.values())}
         self._counted = {name for name, kind in self.fndesc.typemap.items() if counted[kind]}
         self._owned = self._own_variables()
-        # A helper lends what it returns if all of it are views; whoever calls from Python owns.
+        # A helper lends what it returns if all of it are views of tuples; Python owns what it gets.
         self._lends = (
             self.flags.no_cpython_wrapper
+            and any(isinstance(kind, types.BaseTuple) for kind in self.fndesc.argtypes)
             and self._returned <= self._counted - self._owned
             and self._returned <= self._singly_assigned_vars
         )
