@@ -19,7 +19,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import NativeLowering, NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes, WithLifting
+from numba.core.untyped_passes import WithLifting
 
 from robustruct.progress import note
 
@@ -187,8 +187,8 @@ def _no_collecting():
             gc.enable()
 
 
-# For closures, `with` and expressions of whole arrays, none of which kernels have.
-_WITHOUT = {InlineClosureLikes, WithLifting, NopythonRewrites}
+# For `with` and expressions of whole arrays, which kernels do not have.
+_WITHOUT = {WithLifting, NopythonRewrites}
 
 _KNOWN = {}  # types of calls, by the flags of who calls
 
