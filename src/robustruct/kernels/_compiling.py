@@ -11,13 +11,15 @@ import threading
 import time
 from contextlib import contextmanager
 
+from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
 from numba import _dynfunc
-from numba.core import event, ir, types, typing
+from numba.core import config, event, types, typing
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import AnalysisPass, register_pass
-from numba.core.typed_passes import AnnotateTypes
+from numba.core.runtime import rtsys
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import WithLifting
 
 from robustruct.progress import note
 
@@ -32,6 +34,20 @@ def _read_only(locator):
 
 
 _ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._locator_classes[:2]]
+
+
+@contextmanager
+def _not_refreshed(context):
+    """Numba would load all that it can compile before it reads code, which needs less to run.
+
+    Whatever compiles has the rest loaded.
+    """
+    rtsys.initialize(context)
+    context.refresh = lambda: None
+    try:
+        yield
+    finally:
+        del context.refresh
 
 
 class KeptCode(NullCache):
@@ -51,6 +67,10 @@ class KeptCode(NullCache):
 
     def load_overload(self, sig, target_context):
         """The code for some types of arguments, or None."""
+        with _not_refreshed(target_context):
+            return self._found(sig, target_context)
+
+    def _found(self, sig, target_context):
         found = None
         try:
             found = self._writable.load_overload(sig, target_context)
@@ -84,6 +104,19 @@ class _Library(JITCodeLibrary):
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
 
+    def _optimize_final_module(self):
+        # Once: numba does it twice, to prune counts of references in between.
+        codegen = self._codegen
+        if not hasattr(codegen, "_pass_builder"):  # before numba 0.62
+            codegen._module_pass_manager().run(self._final_module)
+            return
+        options = create_pipeline_tuning_options(config.OPT)
+        options.loop_vectorization = config.LOOP_VECTORIZE
+        options.slp_vectorization = config.SLP_VECTORIZE
+        options.loop_unrolling = False  # a quarter of the code, and no gain
+        builder = create_pass_builder(codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
 
 class _Unfinished(_Library):
     """Code of a helper before machine code is generated from it: kernels take it in as it is."""
@@ -91,8 +124,6 @@ class _Unfinished(_Library):
     def _optimize_final_module(self):
         # Loops become vectors where they stand alone; what calls others waits for the kernel.
         if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
-            # Else counts of references stay.
-            JITCodeLibrary._optimize_functions(self, self._final_module)
             super()._optimize_final_module()
 
     def _finalize_final_module(self):
@@ -144,49 +175,6 @@ class _Remembering(typing.Context):
         return found
 
 
-# What an expression with one of these operations yields, the caller holds, or what it belongs to.
-_VIEWS = {"getattr", "getitem", "static_getitem", "cast", "phi", "build_tuple", "getiter"}
-_VIEWS |= {"iternext", "pair_first", "pair_second", "exhaust_iter"}
-
-
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _Borrow(AnalysisPass):
-    """No references are counted in functions that only look at arrays of their callers.
-
-    Each count is code to compile, and threads that share arrays would hand their counters from core
-    to core. Whatever makes an array, takes one that a call returns, or returns one, counts.
-    """
-
-    _name = "borrow"
-
-    def __init__(self):
-        AnalysisPass.__init__(self)
-
-    def run_pass(self, state):
-        models = state.targetctx.data_model_manager
-
-        def counted(kind):
-            return models[kind].contains_nrt_meminfo()
-
-        def made(value):
-            if not isinstance(value, ir.Expr):
-                return False
-            if value.op == "getitem":  # by an array of indices: a copy
-                return counted(state.typemap[value.index.name])
-            return value.op not in _VIEWS
-
-        def makes(statement):
-            if isinstance(statement, ir.Assign):
-                return counted(state.typemap[statement.target.name]) and made(statement.value)
-            stores = isinstance(statement, (ir.SetItem, ir.StaticSetItem))
-            return stores and counted(state.typemap[statement.value.name])  # by way of a copy
-
-        statements = (s for block in state.func_ir.blocks.values() for s in block.body)
-        if not counted(state.return_type) and not any(map(makes, statements)):
-            state.targetctx.enable_nrt = False
-        return False
-
-
 @contextmanager
 def _no_collecting():
     """Much of what compiling makes stays: looking through it again and again takes its time."""
@@ -199,6 +187,9 @@ def _no_collecting():
             gc.enable()
 
 
+# For `with` and expressions of whole arrays, which kernels do not have.
+_WITHOUT = {WithLifting, NopythonRewrites}
+
 _KNOWN = {}  # types of calls, by the flags of who calls
 
 
@@ -208,17 +199,26 @@ class _Frugal(Compiler):
     _library = _Library
 
     def define_pipelines(self):
+        from robustruct.kernels._lowering import FrugalLowering  # with much of numba
+
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
-            pipeline.add_pass_after(_Borrow, AnnotateTypes)
+            pipeline.passes = [
+                (FrugalLowering if kind is NativeLowering else kind, why)
+                for kind, why in pipeline.passes
+                if kind not in _WITHOUT
+            ]
             pipeline.finalize()
         return pipelines
 
     def compile_extra(self, func):
+        from robustruct.kernels._lowering import MODELS
+
         known = _KNOWN.setdefault(self.state.flags.summary(), {})
         self.state.typingctx = _Remembering.of(self.state.typingctx, known)
         self.state.library = self._library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
+        self.state.targetctx.data_model_manager = MODELS  # a copy, for this function alone
         with _no_collecting():
             return super().compile_extra(func)
 
@@ -233,7 +233,7 @@ class Fragment(_Frugal):
     _library = _Unfinished
 
     def compile_extra(self, func):
-        self.state.targetctx.get_executable = _no_executable  # a copy, for this function alone
+        self.state.targetctx.get_executable = _no_executable
         return super().compile_extra(func)
 
 

@@ -11,10 +11,16 @@ from robustruct.kernels._compiling import Fragment, Inlined, KeptCode, Whole
 if "NUMBA_SLP_VECTORIZE" not in os.environ:
     config.SLP_VECTORIZE = 1
 
-# No fastmath: scores may be -inf. It is said, as a function that does not say so inherits fastmath
-# from the kernel that happens to be compiled first: the same fit could then end with other bits.
-# Kernels release the GIL, so that threads share a batch.
-_STRICT = {"nogil": True, "error_model": "numpy", "fastmath": False}
+# A function inherits what it does not say from whoever has it compiled first. With fastmath the
+# same fit could then end with other bits, and a helper that a part calls would be copied to every
+# place that it is called from. No fastmath: scores may be -inf. Kernels release the GIL, so that
+# threads share a batch.
+_ALL = {"nogil": True, "error_model": "numpy", "forceinline": False, "no_cfunc_wrapper": True}
+_STRICT = {**_ALL, "fastmath": False}
+
+# Vectors of float32, and sums over all weights: additions may be reordered, by the compiler and so
+# always in the same way. Still no NaN and no infinity is assumed away.
+_REORDERED = {**_ALL, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
 
 def _kept(decorator):
@@ -28,47 +34,23 @@ def _kept(decorator):
     return decorate
 
 
-kernel = _kept(njit(no_cfunc_wrapper=True, pipeline_class=Whole, **_STRICT))
+def _kernel(flags):
+    return _kept(njit(pipeline_class=Whole, **flags))
+
+
+def _helper(flags):
+    return njit(no_cpython_wrapper=True, pipeline_class=Fragment, **flags)
+
+
+def _part(flags):
+    return njit(no_cpython_wrapper=True, pipeline_class=Inlined, **{**flags, "forceinline": True})
+
+
+kernel, quick_kernel = _kernel(_STRICT), _kernel(_REORDERED)
 
 # Called by kernels only, whose code on disk holds it: neither a way in from Python, of which every
 # array takes its share of the time to compile, nor code of its own on disk is made.
-helper = njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=Fragment, **_STRICT)
+helper, quick_helper = _helper(_STRICT), _helper(_REORDERED)
 
 # A part of one kernel, in a function for the reader's sake: it leaves no call behind.
-part = njit(
-    no_cfunc_wrapper=True,
-    no_cpython_wrapper=True,
-    pipeline_class=Inlined,
-    forceinline=True,
-    **_STRICT,
-)
-
-# Vectors of float32, and sums over all weights: additions may be reordered, by the compiler and so
-# always in the same way. Still no NaN and no infinity is assumed away.
-_REORDERED = {"contract", "reassoc", "nsz", "arcp"}
-quick_kernel = _kept(
-    njit(
-        nogil=True,
-        error_model="numpy",
-        no_cfunc_wrapper=True,
-        pipeline_class=Whole,
-        fastmath=_REORDERED,
-    )
-)
-quick_helper = njit(
-    nogil=True,
-    error_model="numpy",
-    no_cfunc_wrapper=True,
-    no_cpython_wrapper=True,
-    pipeline_class=Fragment,
-    fastmath=_REORDERED,
-)
-quick_part = njit(
-    nogil=True,
-    error_model="numpy",
-    no_cfunc_wrapper=True,
-    no_cpython_wrapper=True,
-    pipeline_class=Inlined,
-    forceinline=True,
-    fastmath=_REORDERED,
-)
+part, quick_part = _part(_STRICT), _part(_REORDERED)

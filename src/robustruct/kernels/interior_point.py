@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.kernels.interior_newton import correct, factorise, longest_steps, predict
@@ -55,7 +54,6 @@ def interior_point(first, last, game, effort, warm, start, found, state):
     found, out: the best predictor and the best adversary by their bounds. If ``warm``, start holds
     strategies for a similar game. state is of this call alone.
     """
-    game, start, found, state = borrowed((game, start, found, state))
     offsets, parent = game.structure.offsets, game.structure.parent
     unary, tables, table_of = game.scores.unary, game.scores.tables, game.scores.table_of
     n_iter, exhausted = effort.n_iter, effort.exhausted

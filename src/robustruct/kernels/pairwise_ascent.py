@@ -12,7 +12,6 @@ The predictor is kept close to a centre p0 (method of multipliers, kernels/predi
 """
 
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
-from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import kernel, part
 from robustruct.kernels.component_steps import take_steps, update_scores
 from robustruct.kernels.labelling_oracle import (
@@ -56,9 +55,6 @@ def visit_samples(
     those of every thread if a visit is one step. scratch: of this thread. changes: scratch of the
     leader.
     """
-    order, structure, design, weights = borrowed((order, structure, design, weights))
-    predictor, adversary, visits = borrowed((predictor, adversary, visits))
-    pending, buffers, scratch, changes = borrowed((pending, buffers, scratch, changes))
     counters, at_once = pending.counters, len(pending.moves)
     stepped, answered = 0, 0
     while True:

@@ -6,7 +6,6 @@ mask     (k,) the predictor answers with labels where it is not -inf
 
 import numpy as np
 
-from robustruct.kernels._borrowed import borrowed
 from robustruct.kernels._jit import helper, kernel
 
 
@@ -136,7 +135,6 @@ def stays(p0, expected, lowest):
 @kernel
 def move_centres(lo, hi, predictor, rules, r):
     """The centres p0 of nodes lo .. hi-1 go to where the predictor is."""
-    predictor, rules, r = borrowed((predictor, rules, r))
     p0 = predictor.centre
     expected = np.empty(p0.shape[1])
     for i in range(lo, hi):
