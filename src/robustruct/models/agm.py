@@ -70,12 +70,13 @@ class AGM(StructuredModel):
         ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
         Choose alpha on held-out training samples: among those listed, or with "auto" from
-        10 / n_samples downwards (or upwards) until the score stops improving by more than its
-        noise. Trials are trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half
-        of ``max_iter`` passes; one that misses it is not chosen.
+        10 / n_samples (in units of a mean mistake) downwards (or upwards) until the score stops
+        improving by more than its noise. Of equal scores the strongest penalty is taken. Trials are
+        trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half of ``max_iter``
+        passes; one that misses it is not chosen.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on. Up to 5,000 nodes it compares the best four settings
+        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best six settings
         once more, on folds made anew.
     max_time : float, optional
         Seconds after which training ends, with the certificate of what was reached. What is chosen
