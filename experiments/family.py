@@ -121,7 +121,7 @@ def sentiment(loss: str, n: int) -> Cell:
     """Phrases of sentences on trees, five degrees."""
     train, test = load_sst("train"), load_sst("test")
     drawn = np.random.default_rng(0).permutation(len(train))[:n]
-    parts = train.subset(drawn), test.subset(slice(1000))
+    parts = train.subset(drawn), test.subset(slice(500))
     made = [
         Samples([with_features(graph, "phrases") for graph in part.X], list(part.y))
         for part in parts
@@ -131,7 +131,7 @@ def sentiment(loss: str, n: int) -> Cell:
 
 def roles(loss: str, n: int) -> Cell:
     """Semantic roles on pruned trees of web texts; the loss is what a missed role costs."""
-    parts = load_srl("ewt", "train").subset(slice(n)), load_srl("ewt", "test").subset(slice(800))
+    parts = load_srl("ewt", "train").subset(slice(n)), load_srl("ewt", "test").subset(slice(500))
     labels = np.unique(np.concatenate([*parts[0].y, *parts[1].y]))
     cost = 1 - np.eye(len(labels))
     counts = np.unique(np.concatenate(parts[0].y), return_counts=True)
@@ -145,8 +145,8 @@ CELLS: dict[str, tuple[Callable[[str, int], Cell], Sequence[str], Sequence[int]]
     "digits": (digits, ("absolute", "squared", "asymmetric"), (100,)),
     "OCR": (ocr, ("hamming", "look-alike"), (100, 400)),
     "names": (names, tuple(map(str, MISSED)), (300, 3394)),
-    "roles": (roles, ("1", "5"), (400,)),
-    "sentiment": (sentiment, ("absolute", "squared"), (300,)),
+    "roles": (roles, ("1", "5"), (200,)),
+    "sentiment": (sentiment, ("absolute", "squared"), (150,)),
     "scene": (scene, ("1", "5"), (400,)),
 }
 

@@ -9,13 +9,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, RepeatedKFold
 
 from robustruct import AGM, CRF, SSVM, AutoModel, load
-from robustruct.datasets import make_grids
+from robustruct.datasets import load_counter, load_wnut17, make_grids, name_attributes
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
+from robustruct.losses import CostMatrix, as_loss
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.selection import (
     Trial,
@@ -504,6 +506,62 @@ def test_the_decision_where_nothing_is_held_out(model, decision):
     labels = [x.tolist() for x in model.predict(X)]
     model.decision = decision
     assert [x.tolist() for x in model.predict(X)] == labels
+
+
+# ------------------------------------------------------------------------- what a cost is good for
+
+
+@pytest.mark.parametrize("model", [AGM(), AGM(temperature=0.5), SSVM(), SSVM(temperature=2.0)])
+def test_all_costs_and_weights_times_a_number_give_the_same_answers(model):
+    """The usual penalty knows their unit."""
+    X, y = data()
+    one, costs, weights = (
+        clone(model)
+        .set_params(loss=factor * COST, tol=1e-4, decision="map")
+        .fit(X, y, node_weight=[np.full(len(x), weight) for x in X])
+        for factor, weight in ((1.0, 1.0), (8.0, 1.0), (1.0, 0.25))
+    )
+    for other, factor in ((costs, 8.0), (weights, 0.25)):
+        assert other.objective_ == pytest.approx(factor * one.objective_, rel=2e-4)
+        largest = factor * np.abs(one.coef_).max()
+        np.testing.assert_allclose(other.coef_, factor * one.coef_, atol=0.03 * largest)
+
+
+def lowers(kind, cost, train, test):
+    """By how many standard errors a model costs less that was given the cost."""
+    found = []
+    for model in (kind(random_state=0), kind(cost, random_state=0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            labels = model.fit(*train).predict(test[0])
+        costs = [as_loss(cost).evaluate(a, b) for a, b in zip(test[1], labels, strict=True)]
+        found.append([np.sum(of_sample) for of_sample in costs])
+    return ttest_rel(*found).statistic
+
+
+@pytest.mark.parametrize("kind", [AGM, CRF, SSVM])
+def test_a_cost_that_is_given_is_not_raised_by_it_on_digits(kind):
+    """Reading too little costs thrice."""
+    digits = load_counter("train", n_sequences=300)
+    distance = np.subtract.outer(np.arange(10), np.arange(10)).astype(float)  # true - predicted
+    cost = CostMatrix(np.where(distance > 0, 3 * distance, -distance), np.arange(10))
+    X, y = list(digits.X), list(digits.y)
+    assert lowers(kind, cost, (X[:100], y[:100]), (X[100:], y[100:])) > (-1 if kind is AGM else 1)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("kind", [AGM, CRF, SSVM])
+def test_a_cost_that_is_given_is_not_raised_by_it_on_names(kind, data_home):
+    """A name taken for none costs 5."""
+    parts = [load_wnut17(split, data_home=data_home) for split in ("train", "dev")]
+    train, test = (
+        ([name_attributes(words) for words in part.X], list(part.y))
+        for part in (parts[0].subset(slice(300)), parts[1])
+    )
+    labels = np.unique(np.concatenate([*train[1], *test[1]]))
+    cost = 1 - np.eye(len(labels))
+    cost[:, labels == "O"] *= 5.0
+    assert lowers(kind, CostMatrix(cost, labels), train, test) > 0
 
 
 # ----------------------------------------------------------------------------- time that is limited

@@ -19,7 +19,8 @@ class AGM(StructuredModel):
         predicted label; of a dict, ``{(true label, predicted label): cost}``, others cost 1.
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
-        1 / n_samples (with ``sample_weight``, 1 / its sum).
+        1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
+        costs on a node of mean weight: all costs doubled give the same answers.
     optimizer : "auto", "dual_ascent", "natural_ascent", "subgradient" or Optimizer
         "dual_ascent" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
         certificate, and so does "natural_ascent" (what it picks above) in the adversary's natural
