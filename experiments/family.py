@@ -165,6 +165,7 @@ def solve(settings: dict[str, Any], key: Key) -> Result:
         "costs": {method.name: method.cost for method in found.methods},
         "chosen": {method.name: method.chosen for method in found.methods},
         "gaps": {method.name: method.gap for method in found.methods},
+        "fit_and_all": {m.name: (m.seconds, m.seconds_in_all) for m in found.methods},
         "log_loss": {method.name: log_loss(method.model, test) for method in found.methods},
         "reliability": {
             method.name: reliability(method.model, test)
