@@ -19,7 +19,7 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from robustruct.comparison import Samples, compare
 from robustruct.comparison.compare import KINDS
 from robustruct.comparison.significance import holm
 from robustruct.datasets import (
+    PrunedTree,
     emotion_splits,
     load_counter,
     load_emotion,
@@ -47,12 +48,13 @@ from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss
 from robustruct.multilabel import label_graph, label_graphs
 from sentiment import with_features
+from srl_features import Vocabulary, graphs, node_attributes
 from tables import Table, bold, new_figure, save
 
 METHODS = tuple(KINDS)
 ALIKE = ("ceo", "ijlt", "mnuvw", "bhk", "gqy", "rs", "fp")  # letters that are easily confused
 MISSED = (1, 5, 20)
-DRAWN = (("digits", "absolute", 100), ("OCR", "hamming", 400), ("names", "5", 3394))
+DRAWN = (("digits", "absolute", 100), ("OCR", "hamming", 100), ("names", "5", 3394))
 """The cells whose reliability is shown."""
 EMOTION = tuple(itertools.product(("equal", "position"), ("hamming", "absolute", "squared")))
 
@@ -137,8 +139,17 @@ def roles(loss: str, n: int) -> Cell:
     counts = np.unique(np.concatenate(parts[0].y), return_counts=True)
     none = counts[0][counts[1].argmax()]
     cost[:, labels == none] *= float(loss)
-    train, test = (Samples(list(part.X), list(part.y)) for part in parts)
+    words = Vocabulary()
+    train, test = (
+        Samples(graphs(part.X, encode(attributes_of(part.X)), "siblings"), list(part.y))
+        for part, encode in zip(parts, (words.learn, words.encode), strict=True)
+    )
     return train, test, CostMatrix(cost, labels)
+
+
+def attributes_of(trees: Sequence[PrunedTree]) -> Iterator[list[str]]:
+    """The feature strings of the nodes of all trees."""
+    return (row for tree in trees for row in node_attributes(tree))
 
 
 CELLS: dict[str, tuple[Callable[[str, int], Cell], Sequence[str], Sequence[int]]] = {
@@ -303,6 +314,7 @@ def draw(results: Sequence[Result], file: Path) -> None:
 def main() -> None:
     parser = options("family", __doc__)
     parser.add_argument("--only", nargs="+", help="data sets")
+    parser.add_argument("--finished", action="store_true", help="report on finished cells only")
     args = parser.parse_args()
     keys: list[Key] = [
         {"data": "emotion", "loss": f"{weights}, {loss}", "n": 0} for weights, loss in EMOTION
@@ -313,6 +325,8 @@ def main() -> None:
         keys = [key for key in keys if key["data"] in args.only]
     settings = {"limit": args.limit}
     experiment = Experiment(args, settings)
+    if args.finished:
+        keys = [key for key in keys if key in experiment.store]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = experiment.run(functools.partial(solve, settings), keys, "cells")
