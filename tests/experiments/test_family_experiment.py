@@ -45,6 +45,11 @@ def test_costs_of_letters_and_names(data_home, monkeypatch):
     assert (len(train), len(test)) == (10, 1287)
     matrix = cost.matrix(["B-person", "O"])
     np.testing.assert_array_equal(matrix, [[0.0, 5.0], [1.0, 0.0]])
+    train, test, cost = family.roles("5", 10)
+    assert (len(train), len(test)) == (10, 500)
+    columns = {graph.node_features.shape[1] for graph in (*train.X, *test.X)}
+    assert len(columns) == 1  # those of the training nodes
+    np.testing.assert_array_equal(cost.matrix([0, 8]), [[0.0, 5.0], [1.0, 0.0]])  # 8: no role
     train, _, cost = family.scene("5", 20)
     assert len(train) == 20
     np.testing.assert_array_equal(cost, [[0.0, 1.0], [5.0, 0.0]])

@@ -19,7 +19,8 @@ class AGM(StructuredModel):
         predicted label; of a dict, ``{(true label, predicted label): cost}``, others cost 1.
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
-        1 / n_samples (with ``sample_weight``, 1 / its sum).
+        1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
+        costs on a node of mean weight: all costs doubled give the same answers.
     optimizer : "auto", "dual_ascent", "natural_ascent", "subgradient" or Optimizer
         "dual_ascent" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
         certificate, and so does "natural_ascent" (what it picks above) in the adversary's natural
@@ -70,12 +71,13 @@ class AGM(StructuredModel):
         ``n_jobs`` threads.
     alphas : "auto" or sequence of float, optional
         Choose alpha on held-out training samples: among those listed, or with "auto" from
-        10 / n_samples downwards (or upwards) until the score stops improving by more than its
-        noise. Trials are trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half
-        of ``max_iter`` passes; one that misses it is not chosen.
+        10 / n_samples (in units of a mean mistake) downwards (or upwards) until the score stops
+        improving by more than its noise. Of equal scores the strongest penalty is taken. Trials are
+        trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half of ``max_iter``
+        passes; one that misses it is not chosen.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on. Up to 5,000 nodes it compares the best four settings
+        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best six settings
         once more, on folds made anew.
     max_time : float, optional
         Seconds after which training ends, with the certificate of what was reached. What is chosen

@@ -384,7 +384,11 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    likelihood = settings.objective == "likelihood"
+    temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
+    unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
+    usual = 1.0 / total
+    if temperature < np.inf:  # scores must differ by what mistakes cost, the dearest included
+        usual /= labels.node_weight / labels.n_nodes * (float(np.ptp(cost)) or 1.0)
     return Plan(
         space=space,
         classes=classes,
@@ -392,9 +396,9 @@ def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Pl
         rules=rules,
         cost=cost,
         objective=settings.objective,
-        unit=unit_of_temperature(cost, labels.node_weight / labels.n_nodes),
-        temperature=np.inf if likelihood else float(settings.temperature),
-        alpha=float(1.0 / total if settings.alpha is None else settings.alpha),
+        unit=unit,
+        temperature=temperature,
+        alpha=float(usual if settings.alpha is None else settings.alpha),
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,

@@ -53,9 +53,9 @@ class Choice:
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:
         """What is not trusted is chosen only where nothing is, and what was compared in fewer folds
-        than others never; of equals the strongest penalty.
+        than others never; of equals the one that stands first.
         """
-        best = max(tried, key=lambda one: (one.trusted, one.n_folds, one.score, one.alpha))
+        best = max(tried, key=lambda one: (one.trusted, one.n_folds, one.score))
         return cls(best, tuple(tried))
 
     def alpha_scores(self) -> dict[float, float]:

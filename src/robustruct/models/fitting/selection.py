@@ -3,7 +3,8 @@
 One fit serves all decisions. The search goes along alpha first, then over the members of the family
 at the best strength of penalty, then along alpha again for the best of them; each fit starts from
 the one before it. The same folds, encoded once, serve all. Where samples are few the choice is
-noisy: there the best few settings are compared once more, on other folds.
+noisy: there the best few settings are compared once more, on other folds. Settings that cost the
+same are told apart by a rule: the strongest penalty, then the member that is tried first.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.utils import _safe_indexing
 from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import InvalidInputError
+from robustruct.features.matrix import SparseRows
 from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.prediction import HeldOut
@@ -42,17 +44,18 @@ MIDDLE = ("game", 1.0)
 """Objectives with their temperatures: the search starts in the middle, looks into every corner
 (CRF, AGM, SSVM), then between them."""
 COLD = 0.3  # temperatures below take weights of the same size
-FIRST = 10.0  # times 1 / n_samples: the strength at which the walk starts
+FIRST = 10.0  # times 1 / n_samples: a CRF's alpha where the walk starts; for others `unit_of_alpha`
 STEP = 10.0**0.5
 PATIENCE = 2  # steps without a clear improvement after which the walk ends
 FARTHEST = 14  # steps in either direction: seven orders of magnitude
+UNFELT = 0.01  # of the mean square of a feature: a penalty that no longer holds its weights back
 SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
 TRIAL_TOL = 0.03  # trials are trained to this gap, or to ``tol`` if that is larger
 FOLDS = 5
 LARGE = 20_000  # nodes from which one part held out says enough
-REPEATS = 3  # of the folds where samples are few, the later ones for the best settings only
-FEW = 10_000  # nodes that all repeats together may hold out
-FINALISTS = 4  # settings that are compared once more
+REPEATS = 4  # of the folds at most, the later ones for the best settings only; fewer where all of
+# them together would hold out more than LARGE nodes
+FINALISTS = 6  # settings that are compared once more
 
 
 class Place(NamedTuple):
@@ -77,8 +80,8 @@ class Trial:
 
     @property
     def score(self) -> float:
-        """Minus the mean cost per unit of weight."""
-        return -float(self.costs.sum() / self.weights.sum())
+        """Minus the mean cost per unit of weight; what rounding tells apart is equal."""
+        return -float(f"{self.costs.sum() / self.weights.sum():.9g}")
 
     def better(self, other: Trial) -> bool:
         """Whether it is to be preferred; one that is not trusted never is to one that is."""
@@ -102,7 +105,7 @@ class Trial:
 
     def of(self, samples: np.ndarray) -> Trial:
         """The same for some samples only."""
-        return Trial(self.costs[samples], self.weights[samples], self.trusted)
+        return replace(self, costs=self.costs[samples], weights=self.weights[samples])
 
 
 def choose(model: StructuredModel, samples: Samples) -> Choice:
@@ -182,6 +185,7 @@ class _Search:
         self.found: dict[Place, list[dict[str, Trial]]] = {}
         self.trials: dict[Place, dict[str, Trial]] = {}
         self.first = FIRST / plan.weight
+        self.enough = steps_to_unfelt(problem, self.first)
         self.baseline = best_constant(plan, problem).of(np.unique(np.concatenate(self.tests)))
 
     @property
@@ -221,10 +225,8 @@ class _Search:
         """The parameters of a model."""
         if self.alphas:
             return Setting(*place[:2], self.alphas[place.step])
-        alpha = self.first / STEP**place.step
-        if len(self.members) > 1:
-            alpha /= unit_of_alpha(place.temperature, self.plan.unit)
-        return Setting(*place[:2], alpha)
+        unit = unit_of_alpha(place.temperature, self.plan.unit)
+        return Setting(*place[:2], self.first / STEP**place.step / unit)
 
     def decisions(self, place: Place) -> tuple[str, ...]:
         """Those to compare; with equal costs the predictor's is much like the best labelling."""
@@ -257,7 +259,7 @@ class _Search:
         def trial(step: int) -> Trial:
             return self.best_of(Place(*middle, step))
 
-        for step in walk(trial, self.baseline):
+        for step in walk(trial, self.baseline, self.enough):
             yield Place(*middle, step)
         best = self.ranking()[0]
         for member in others:
@@ -282,16 +284,20 @@ class _Search:
         """On from a place along alpha, while that helps."""
         for _ in range(PATIENCE + 1):
             following = place._replace(step=place.step + direction)
+            if abs(following.step) > FARTHEST:
+                return
             if following not in self.trials:
                 yield following
             if not self.best_of(following).better(self.best_of(place)):
                 return
             place = following
 
-    def rank(self, place: Place) -> tuple[bool, float, int]:
-        """What the best place has most of."""
+    def rank(self, place: Place) -> tuple[bool, float, int, int]:
+        """What the best place has most of; of equals the strongest penalty, then the member that
+        is tried first.
+        """
         found = self.best_of(place)
-        return found.trusted, found.score, -place.step
+        return found.trusted, found.score, -place.step, -self.members.index(place[:2])
 
     def ranking(self) -> list[Place]:
         """One place for each member of the family, the best first."""
@@ -301,13 +307,13 @@ class _Search:
         return list(best.values())
 
     def tried(self) -> list[Tried]:
-        """All that was tried."""
+        """All that was tried; of equals the one to take stands first (see `rank`)."""
         return [
             Tried(
                 *self.setting(place), decision, trial.score, trial.trusted, len(self.found[place])
             )
-            for place, found in self.trials.items()
-            for decision, trial in found.items()
+            for place in sorted(self.trials, key=self.rank, reverse=True)
+            for decision, trial in self.trials[place].items()
         ]
 
 
@@ -321,15 +327,16 @@ def unit_of_alpha(temperature: float, unit: float) -> float:
     return 1.0 if temperature == math.inf else max(temperature, COLD) * unit
 
 
-def walk(trial: Callable[[int], Trial], baseline: Trial) -> Iterator[int]:
+def walk(trial: Callable[[int], Trial], baseline: Trial, enough: int) -> Iterator[int]:
     """Steps to weaker penalties (or, below 0, stronger ones); ``trial(step)`` tells how one did.
 
     Down from the first until two steps have brought no clear improvement, or training misses its
     tolerance, as it would for weaker penalties too; up as well if none was clearly better than
     the first and that was trained to its tolerance. While none is clearly better than ``baseline``,
-    the walk goes on: penalties are still too strong for anything to be learnt. So the walk passes
-    the best on both sides, however features and costs are scaled (unless it lies beyond seven
-    orders of magnitude), and noise does not lengthen it.
+    penalties may be too strong for anything to be learnt, and the walk goes on, as far as
+    ``enough`` steps (`steps_to_unfelt`). So the walk passes the best on both sides, however
+    features and costs are scaled (unless it lies beyond seven orders of magnitude), and noise does
+    not lengthen it.
     """
     yield 0
     best = 0  # the step of the last clear improvement
@@ -340,12 +347,28 @@ def walk(trial: Callable[[int], Trial], baseline: Trial) -> Iterator[int]:
             yield step
             if trial(step).clearly_better(trial(best)):
                 best, idle = step, 0
-            elif direction > 0:
-                idle += trial(best).clearly_better(baseline)
-            else:
+            elif direction < 0 or step >= enough:
                 idle += 1
+            else:
+                idle += trial(best).clearly_better(baseline)
         if best > 0:
             return
+
+
+def steps_to_unfelt(problem: Problem, first: float) -> int:
+    """How many steps from a CRF's penalty ``first`` until no weight is held back by it any more.
+
+    The log loss curves by the mean square of a feature, times at most a quarter. The feature that
+    varies least decides, as it may be the one that says something.
+    """
+    nodes, share = problem.design.nodes, problem.node_share
+    if isinstance(nodes, SparseRows):
+        per_entry = np.repeat(share, np.diff(nodes.indptr)) * nodes.data**2
+        squares = np.bincount(nodes.indices, per_entry, nodes.shape[1])
+    else:
+        squares = share @ np.square(nodes)
+    least = min(squares[squares > 0], default=first)
+    return min(max(math.ceil(math.log(first / (UNFELT * least), STEP)), 0), FARTHEST)
 
 
 def listed_alphas(model: StructuredModel) -> list[float]:
@@ -382,9 +405,8 @@ def best_constant(plan: Plan, problem: Problem) -> Trial:
         per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
         for of_label in plan.cost.T
     ]
-    return Trial(
-        min(costs, key=np.sum), per_sample * np.add.reduceat(problem.node_weight, starts), True
-    )
+    weights = per_sample * np.add.reduceat(problem.node_weight, starts)
+    return Trial(min(costs, key=np.sum), weights, trusted=True)
 
 
 def _pooled(folds: Sequence[dict[str, Trial]], tests: Sequence[np.ndarray]) -> dict[str, Trial]:
@@ -403,8 +425,11 @@ def _pooled(folds: Sequence[dict[str, Trial]], tests: Sequence[np.ndarray]) -> d
         trials = [found[decision] for found in folds]
         weights = mean([trial.weights for trial in trials])
         check_some_weight(weights.sum(), "weight", "held-out node")
-        costs = mean([trial.costs for trial in trials])
-        pooled[decision] = Trial(costs, weights, all(trial.trusted for trial in trials))
+        pooled[decision] = Trial(
+            mean([trial.costs for trial in trials]),
+            weights,
+            all(trial.trusted for trial in trials),
+        )
     return pooled
 
 
@@ -529,7 +554,7 @@ def _splits(
             f"{type(model).__name__}: cv={n_folds} folds, but there are {n_samples} samples; "
             f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
         )
-    repeats = max(1, min(REPEATS, FEW // n_nodes)) if isinstance(cv, str) else 1
+    repeats = max(1, min(REPEATS, LARGE // n_nodes)) if isinstance(cv, str) else 1
     folds = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=model.random_state)
     every = list(folds.split(np.arange(n_samples)))
     if isinstance(cv, str) and n_nodes >= LARGE:
