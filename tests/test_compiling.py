@@ -1,5 +1,6 @@
 """Compiling says so while it happens, and its code is kept and read wherever that is possible."""
 
+import ast
 import os
 import pty
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import robustruct
+from robustruct import AGM
+from robustruct.datasets import make_chains
 
 # Compiles one small kernel, with a patience to match, and marks on stderr when that is over.
 COMPILE = """
@@ -245,3 +248,30 @@ assert rtsys.get_allocation_stats().alloc > 0
 def test_memory_of_kernels_is_given_back(tmp_path: Path) -> None:
     """Some functions count references and some do not: counts could go astray between them."""
     assert stderr_of(COUNTED, NUMBA_NRT_STATS="1") == ""
+
+
+# A version of numba that nobody has tried yet, whose compiler is taken as it is.
+UNTRIED = """
+import numba
+numba.__version__ = "0.99.0"
+import numpy as np
+import sys
+from robustruct import AGM
+from robustruct.datasets import make_chains
+from robustruct.kernels import _jit
+assert _jit.Whole is numba.core.compiler.Compiler
+assert "robustruct.kernels._frugal" not in sys.modules
+data = make_chains(n_samples=8, seed=3)
+model = AGM(random_state=0, n_jobs=2).fit(data.X, data.y)
+sys.stderr.write(repr((model.objective_, [labels.tolist() for labels in model.predict(data.X)])))
+"""
+
+
+@pytest.mark.slow
+def test_numbas_own_compiler_gives_the_same_answers(tmp_path: Path) -> None:
+    data = make_chains(n_samples=8, seed=3)
+    model = AGM(random_state=0, n_jobs=2).fit(data.X, data.y)
+    *_, found = stderr_of(UNTRIED, NUMBA_CACHE_DIR=str(tmp_path)).splitlines()
+    objective, labels = ast.literal_eval(found)
+    assert objective == pytest.approx(model.objective_, rel=1e-9)
+    assert labels == [predicted.tolist() for predicted in model.predict(data.X)]

@@ -2,9 +2,18 @@
 
 import os
 
+import numba
 from numba import config, njit
+from numba.core.compiler import Compiler
 
-from robustruct.kernels._compiling import Fragment, Inlined, KeptCode, Whole
+from robustruct.kernels._compiling import KeptCode
+
+FIRST_UNTRIED = (0, 69)  # version of numba; those before are tried down to the oldest declared
+
+if tuple(map(int, numba.__version__.split(".")[:2])) < FIRST_UNTRIED:
+    from robustruct.kernels._frugal import Fragment, Inlined, Whole
+else:  # slower to compile, and the same answers
+    Fragment = Inlined = Whole = Compiler
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
