@@ -12,21 +12,21 @@ import numpy as np
 
 from robustruct.kernels._jit import helper, quick_helper, quick_part
 from robustruct.kernels.gibbs_cliques import clique_marginals
-from robustruct.kernels.lanes import row_sum, row_top, times_rows
+from robustruct.kernels.lanes import NONE, ONE, row_sum, row_top, times_rows
 from robustruct.kernels.registers import eight, exponentials, put, ratios, same, zeros
 
 LEAST32, LEAST64 = np.float32(1e-24), 1e-200  # sums below may have lost terms that matter
 NEAR = 1e-3  # to 1: sums of marginals
 
 
-@quick_helper
+@quick_part
 def extent(s, samples, work):
     """(first node, nodes, own tables, labels) of sample s."""
     lo, start = samples.offsets[s], samples.table_start[s]
     return lo, samples.offsets[s + 1] - lo, samples.table_start[s + 1] - start, work.k
 
 
-@quick_helper
+@quick_part
 def rows_exponentials(scores, at, count, out):
     """out = exp(scores - the largest) for rows at .. at+count-1; return the largest."""
     width = scores.shape[1]
@@ -42,7 +42,7 @@ def enter_exponentials(s, samples, scores, work):
     lo, n, m, k = extent(s, samples, work)
     log_z = 0.0
     for i in range(n):
-        log_z += rows_exponentials(scores, i, 1, work.exps)
+        log_z += rows_exponentials(scores, i, ONE, work.exps)
     for t in range(m):
         first = n + t * k
         work.message[t, 0] = rows_exponentials(scores, first, k, work.exps)  # free until `upward`
@@ -55,7 +55,7 @@ def enter_exponentials(s, samples, scores, work):
     return log_z
 
 
-@quick_helper
+@quick_part
 def upward(s, samples, work, least):
     """Messages from the leaves to the roots; return log Z of the exponentials.
 
@@ -72,13 +72,10 @@ def upward(s, samples, work, least):
         if samples.parent[lo + i] < 0:
             scale = row_sum(exps, i)
         else:
-            if samples.transposed[lo + i] == 0:
-                first = n + samples.table[lo + i] * k
-                times_rows(exps, i * width, 1, exps, first, k, message, i)
-            else:
-                first = samples.table[lo + i] * k
-                times_rows(exps, i * width, 1, work.transposed, first, k, message, i)
-            scale = row_top(message, i, 1)
+            first, flipped = samples.table[lo + i] * k, samples.transposed[lo + i] == 1
+            tables, first = (work.transposed, first) if flipped else (exps, n + first)
+            times_rows(exps, i * width, ONE, tables, first, k, message, i)
+            scale = row_top(message, i, ONE)
             inverse, up = exps.dtype.type(1) / scale, samples.parent[lo + i] - lo
             for y in range(0, width, 8):
                 got = eight(message, i * width + y) * inverse
@@ -91,7 +88,7 @@ def upward(s, samples, work, least):
     return log_z + np.log(scales)
 
 
-@quick_helper
+@quick_part
 def downward(s, samples, work, out):
     """After `upward`: the marginals; return whether they add up."""
     lo, n, m, k = extent(s, samples, work)
@@ -107,12 +104,9 @@ def downward(s, samples, work, out):
         for y in range(0, width, 8):
             above = scale * eight(out, up * width + y)
             put(ratios(above, eight(message, i * width + y)), share, i * width + y)
-        if samples.transposed[lo + i] == 0:
-            first = samples.table[lo + i] * k
-            times_rows(share, i * width, 1, work.transposed, first, k, out, i)
-        else:
-            first = n + samples.table[lo + i] * k
-            times_rows(share, i * width, 1, exps, first, k, out, i)
+        first, flipped = samples.table[lo + i] * k, samples.transposed[lo + i] == 1
+        tables, first = (exps, n + first) if flipped else (work.transposed, first)
+        times_rows(share, i * width, ONE, tables, first, k, out, i)
         for y in range(i * width, (i + 1) * width, 8):
             put(eight(out, y) * eight(exps, y), out, y)
         if not abs(row_sum(out, i) - exps.dtype.type(1)) < NEAR:  # an overflow, or terms lost
@@ -123,7 +117,7 @@ def downward(s, samples, work, out):
     return True
 
 
-@quick_helper
+@quick_part
 def add_up_edges(s, samples, work, out):
     """Rows of table t: Σ over its edges of (first node's factor) x (second node's factor)."""
     lo, n, m, k = extent(s, samples, work)
@@ -133,7 +127,7 @@ def add_up_edges(s, samples, work, out):
         plain = plain and samples.transposed[i] == 0
     if plain:  # all edges of a row of sums at once, in registers
         for x in range(k):
-            times_rows(exps, x, width, share, 0, n, out, n + x)
+            times_rows(exps, x, width, share, NONE, n, out, n + x)
         return
     for y in range(n * width, (n + m * k) * width, 8):
         put(zeros(out), out, y)

@@ -1,14 +1,19 @@
 """Sums of rows that are padded to a multiple of eight numbers; see `registers`.
 
-Six registers at a time are summed up, and three where sums end in memory: an addition has to wait
-for the one before it, but not for those of other registers.
+Three or six registers at a time are summed up: an addition has to wait for the one before it, but
+not for those of other registers. Numbers of rows are given as NONE and ONE rather than 0 and 1, for
+each of which numba would compile all of it once more.
 """
 
-from robustruct.kernels._jit import quick_helper
+import numpy as np
+
+from robustruct.kernels._jit import quick_part
 from robustruct.kernels.registers import eight, larger, largest, number, put, same, total, zeros
 
+NONE, ONE = np.intp(0), np.intp(1)
 
-@quick_helper
+
+@quick_part
 def times_rows(factors, first, step, rows, begin, count, out, at):
     """out[at] = Σ_x<count factors[first + x step] rows[begin + x]."""
     width = out.shape[1]
@@ -47,7 +52,7 @@ def times_rows(factors, first, step, rows, begin, count, out, at):
         a += 8
 
 
-@quick_helper
+@quick_part
 def gather_rows(begin, end, features, stride, shift, rows, out, at):
     """out[at] = Σ of features begin .. end-1 times their rows, [column * stride + shift]."""
     width = out.shape[1]
@@ -73,7 +78,7 @@ def gather_rows(begin, end, features, stride, shift, rows, out, at):
         a += 8
 
 
-@quick_helper
+@quick_part
 def scatter_row(begin, end, indices, data, stride, shift, change, at, rows):
     """Add change[at] times the numbers begin .. end-1 of data to rows[index * stride + shift]."""
     width = change.shape[1]
@@ -85,7 +90,7 @@ def scatter_row(begin, end, indices, data, stride, shift, change, at, rows):
             put(moved, rows, place + a)
 
 
-@quick_helper
+@quick_part
 def dot(a, i, b, j):
     """Σ a[i] b[j]."""
     width = a.shape[1]
@@ -95,7 +100,7 @@ def dot(a, i, b, j):
     return total(found)
 
 
-@quick_helper
+@quick_part
 def row_sum(rows, i):
     """Σ rows[i]."""
     width = rows.shape[1]
@@ -105,7 +110,7 @@ def row_sum(rows, i):
     return total(found)
 
 
-@quick_helper
+@quick_part
 def row_top(rows, i, count):
     """The largest number of rows[i : i + count]."""
     width = rows.shape[1]

@@ -15,11 +15,20 @@ the Gibbs distribution of the scores.
 import numpy as np
 
 from robustruct.kernels._atomic import add_one, fetch_row, read, take_below, wait_for, write
-from robustruct.kernels._jit import quick_helper, quick_kernel, quick_part
+from robustruct.kernels._jit import quick_kernel, quick_part
 from robustruct.kernels.gibbs import LEAST32, marginals, true_edges
-from robustruct.kernels.lanes import dot, gather_rows, row_top, scatter_row, times_rows
+from robustruct.kernels.lanes import (
+    NONE,
+    ONE,
+    dot,
+    gather_rows,
+    row_top,
+    scatter_row,
+    times_rows,
+)
 from robustruct.kernels.registers import (
     beyond,
+    compact,
     eight,
     larger,
     largest,
@@ -35,15 +44,15 @@ TAKEN, VISITED, OPEN = 0, 1, 2  # counters
 TRIES = 8  # of γ; with 4 weak penalties do not converge
 SLACK = F(0.3)  # 0.1 takes a fifth longer: few passes fewer, many more tries
 FULL = F(0.98)
-EXPECTED, PLAYED, ADDED = 0, 1, 2  # rows of scratch: L r, p, w L'p
+EXPECTED, PLAYED, ADDED = np.intp(0), np.intp(1), np.intp(2)  # rows of scratch: L r, p, w L'p
 
 
-@quick_helper
+@quick_part
 def project(v, i):
     """v[i] <- the nearest point of the simplex, by Newton on the threshold from below."""
     width = v.shape[1]
     first, last = i * width, (i + 1) * width
-    threshold = row_top(v, i, 1) - F(1)
+    threshold = row_top(v, i, ONE) - F(1)
     for _ in range(30):
         mass, above = zeros(v), zeros(v)
         for y in range(first, last, 8):
@@ -57,11 +66,12 @@ def project(v, i):
         put(larger(eight(v, y) - threshold, zeros(v)), v, y)
 
 
-@quick_helper
+@quick_part
 def new_predictor(r, at, node, costs, mask, inv_mu, rows, out, to):
     """rows[EXPECTED] = L r[at] of a node; out[to] = Proj(p0 − L r / mu) among allowed labels."""
     width = out.shape[1]
-    times_rows(r, at * width, 1, costs.of_labels, 0, len(costs.of_labels), rows, EXPECTED)
+    k = len(costs.of_labels)
+    times_rows(r, at * width, ONE, costs.of_labels, NONE, k, rows, EXPECTED)
     for y in range(0, width, 8):
         p = eight(costs.p0, node * width + y) - eight(rows, EXPECTED * width + y) * F(inv_mu)
         put(p + eight(mask, y), out, to * width + y)
@@ -81,7 +91,7 @@ def predictor_costs(node, r, at, samples, costs, mask, settings, rows):
             put(eight(costs.of_predictor, of_truth + y) * weight, rows, ADDED * width + y)
         return F(0)
     new_predictor(r, at, node, costs, mask, settings.inv_mu, rows, rows, PLAYED)
-    times_rows(rows, PLAYED * width, 1, costs.of_predictor, 0, k, rows, ADDED)
+    times_rows(rows, PLAYED * width, ONE, costs.of_predictor, NONE, k, rows, ADDED)
     least = same(F(-np.inf))  # times -1
     for y in range(0, width, 8):
         least = larger(eight(mask, y) - eight(rows, EXPECTED * width + y), least)
@@ -89,7 +99,7 @@ def predictor_costs(node, r, at, samples, costs, mask, settings, rows):
     return weight * (dot(rows, PLAYED, rows, EXPECTED) + largest(least))
 
 
-@quick_helper
+@quick_part
 def relative(rows, at, count, inverse, masks, kind):
     """Rows of scores, less the largest that is allowed, times ``inverse``, plus masks[kind]."""
     width = rows.shape[1]
@@ -116,7 +126,7 @@ def scores(s, samples, features, weights, rules, game, r, first, work):
     regret, paid = 0.0, 0.0
     for i in range(n):
         begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
-        gather_rows(begin, end, nodes, 1, 0, weights.rows, goal, i)
+        gather_rows(begin, end, nodes, ONE, NONE, weights.rows, goal, i)
         kind = rules.node_kind[lo + i]
         if settings.player != NOBODY:
             mask = rules.unary_mask[kind]
@@ -125,18 +135,18 @@ def scores(s, samples, features, weights, rules, game, r, first, work):
                 own = eight(goal, i * width + y) + eight(player, ADDED * width + y)
                 put(own, goal, i * width + y)
             paid += player[ADDED, samples.labels[lo + i]]
-        relative(goal, i, 1, inverse, rules.unary_mask, kind)
+        relative(goal, i, ONE, inverse, rules.unary_mask, kind)
     start, k = samples.table_start[s], len(rules.pair_mask)
     for t in range(samples.table_start[s + 1] - start):
         at, to = samples.row[start + t], n + t * k
         begin, end = edges.indptr[at], edges.indptr[at + 1]
         for x in range(k):
             gather_rows(begin, end, edges, k, weights.d + x, weights.rows, goal, to + x)
-        relative(goal, to, k, inverse, rules.pair_mask, 0)
+        relative(goal, to, k, inverse, rules.pair_mask, NONE)
     return regret, paid
 
 
-@quick_helper
+@quick_part
 def moved_features(s, samples, features, grams, delta, columns):
     """|Φ'δ|² of the nodes of a sample; columns (n_columns, width) is scratch."""
     lo, nodes = samples.offsets[s], features.nodes
@@ -144,7 +154,7 @@ def moved_features(s, samples, features, grams, delta, columns):
         put(zeros(columns), columns, y)
     for i in range(samples.offsets[s + 1] - lo):
         begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
-        scatter_row(begin, end, grams.local, nodes.data, 1, 0, delta, i, columns)
+        scatter_row(begin, end, grams.local, nodes.data, ONE, NONE, delta, i, columns)
     found = F(0)
     for c in range(grams.n_columns[s]):
         found += dot(columns, c, columns, c)
@@ -170,11 +180,11 @@ def products(s, samples, features, grams, game, old, first, work):
     multiplied = grams.node_start[s + 1] > start
     for i in range(n):
         if multiplied:  # symmetric: what is below the diagonal counts twice
-            times_rows(grams.nodes, start + i * n, 1, delta, 0, i, player, EXPECTED)
+            times_rows(grams.nodes, start + i * n, ONE, delta, NONE, i, player, EXPECTED)
             bend += F(2) * dot(player, EXPECTED, delta, i)
             bend += grams.nodes[start + i * n + i] * dot(delta, i, delta, i)
         if settings.player == FREE:
-            times_rows(delta, i * width, 1, costs.of_labels, 0, k, player, EXPECTED)
+            times_rows(delta, i * width, ONE, costs.of_labels, NONE, k, player, EXPECTED)
             bend_cost += costs.weight[lo + i] * dot(player, EXPECTED, player, EXPECTED)
     if not multiplied:
         bend += moved_features(s, samples, features, grams, delta, work.columns)
@@ -190,7 +200,7 @@ def products(s, samples, features, grams, game, old, first, work):
     return total(slopes), F(rates[s]) * bend + F(settings.inv_mu) * bend_cost
 
 
-@quick_helper
+@quick_part
 def less_score(value, scores, i, marginals, j, count):
     """value − <scores, marginals>, of rows i, i+1, ... of the one and j, j+1, ... of the other."""
     for row in range(count):
@@ -226,7 +236,7 @@ def step(s, samples, trees, features, adversary, grams, game, work, change, plac
         if attempt == 0:
             # T KL(q | Gibbs distribution of the scores)
             log_z_goal = log_z
-            gap = less_score(log_z - adversary.entropy[s], work.goal, 0, old, first, count)
+            gap = less_score(log_z - adversary.entropy[s], work.goal, NONE, old, first, count)
             gap *= settings.temperature
             if not slope > F(1e-12) * F(n):
                 return gap, log_z_goal, False
@@ -258,7 +268,7 @@ def step(s, samples, trees, features, adversary, grams, game, work, change, plac
         put((eight(old, begin + y) - eight(work.new, y)) * rate, change, to + y)
         put(eight(work.trial, y), natural, begin + y)
         put(eight(work.new, y), old, begin + y)
-    adversary.entropy[s] = less_score(log_z, work.trial, 0, old, first, count)
+    adversary.entropy[s] = less_score(log_z, work.trial, NONE, old, first, count)
     return gap, log_z_goal, True
 
 
@@ -269,7 +279,9 @@ def apply_change(s, samples, features, weights, k, change, place):
     lo, n = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s]
     for i in range(n):
         begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
-        scatter_row(begin, end, nodes.indices, nodes.data, 1, 0, change, place + i, weights.rows)
+        scatter_row(
+            begin, end, nodes.indices, nodes.data, ONE, NONE, change, place + i, weights.rows
+        )
     start = samples.table_start[s]
     for t in range(samples.table_start[s + 1] - start):
         at, own = samples.row[start + t], place + n + t * k
@@ -294,6 +306,7 @@ def natural_visits(
     number of the first samples. game: (costs, settings, rate (S,)). found: (changes, stats, scratch
     of the thread), out.
     """
+    compact()
     _, settings, _ = game
     changes, stats, work = found
     at_once, k, nodes = len(changes.moved), work.gibbs.k, features.nodes
@@ -350,6 +363,7 @@ def natural_visits(
 @quick_kernel
 def move_predictors(first, last, samples, costs, rules, inv_mu, marginals):
     """p0 <- Proj(p0 − L r / mu) for the nodes of samples first .. last-1."""
+    compact()
     k = len(costs.of_labels)
     rows = np.zeros((1, marginals.shape[1]), F)
     for s in range(first, last):

@@ -5,14 +5,14 @@ Marginals are recomputed from the natural parameters, whatever rounding the visi
 
 import numpy as np
 
-from robustruct.kernels._jit import quick_helper, quick_kernel, quick_part
+from robustruct.kernels._jit import quick_kernel, quick_part
 from robustruct.kernels.gibbs import LEAST64, marginals, n_slots, true_edges, true_pair
-from robustruct.kernels.lanes import dot, times_rows
-from robustruct.kernels.registers import double, eight, number, put, single, zeros
+from robustruct.kernels.lanes import NONE, ONE, dot, times_rows
+from robustruct.kernels.registers import compact, double, eight, number, put, single, zeros
 from robustruct.kernels.structs import FREE, NOBODY
 
 
-@quick_helper
+@quick_part
 def gather_plain(begin, end, features, stride, shift, theta, out, at):
     """As `gather_rows`, from rows of θ that are not padded; the last eight overlap the others."""
     k, width = theta.shape[1], out.shape[1]
@@ -32,7 +32,7 @@ def gather_plain(begin, end, features, stride, shift, theta, out, at):
         put(found, out, at * width + a)
 
 
-@quick_helper
+@quick_part
 def divide(rows, at, count, inverse, masks, kind):
     """Rows of scores times ``inverse``, plus masks[kind]."""
     width = rows.shape[1]
@@ -41,7 +41,7 @@ def divide(rows, at, count, inverse, masks, kind):
         put(score + double(eight(masks, kind * width + y)), rows, at * width + y)
 
 
-@quick_helper
+@quick_part
 def add_costs(i, node, samples, costs, player, scores, work):
     """scores[i] += w L'p for a node, with p = p0 or the truth."""
     k, width = len(costs.of_labels), scores.shape[1]
@@ -52,7 +52,7 @@ def add_costs(i, node, samples, costs, player, scores, work):
             mass += costs.p0[node, a]
         for a in range(k):
             p[0, a] = np.float64(costs.p0[node, a]) / mass
-        times_rows(p, 0, 1, costs.of_predictor, 0, k, added, 0)
+        times_rows(p, NONE, ONE, costs.of_predictor, NONE, k, added, NONE)
     else:
         for y in range(0, width, 8):
             put(eight(costs.of_predictor, samples.labels[node] * width + y), added, y)
@@ -71,18 +71,18 @@ def weight_scores(s, samples, linear, rules, game, scores, work):
     truth = 0.0
     for i in range(n):
         begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
-        gather_plain(begin, end, nodes, 1, 0, theta, scores, i)
+        gather_plain(begin, end, nodes, ONE, NONE, theta, scores, i)
         truth += scores[i, samples.labels[lo + i]]
         if settings.player != NOBODY:
             add_costs(i, lo + i, samples, costs, settings.player, scores, work)
-        divide(scores, i, 1, inverse, rules.unary_mask, rules.node_kind[lo + i])
+        divide(scores, i, ONE, inverse, rules.unary_mask, rules.node_kind[lo + i])
     start = samples.table_start[s]
     for t in range(samples.table_start[s + 1] - start):
         at, to = samples.row[start + t], n + t * k
         begin, end = edges.indptr[at], edges.indptr[at + 1]
         for x in range(k):
             gather_plain(begin, end, edges, k, d + x, theta, scores, to + x)
-        divide(scores, to, k, inverse, rules.pair_mask, 0)
+        divide(scores, to, k, inverse, rules.pair_mask, NONE)
     return truth
 
 
@@ -95,7 +95,7 @@ def natural_scores(s, samples, adversary, scores, k):
         put(double(eight(adversary.natural, first * width + y)), scores, y)
 
 
-@quick_helper
+@quick_part
 def own_rows(s, samples, k):
     """(The first, how many) rows are those of sample s."""
     lo, start = samples.offsets[s], samples.table_start[s]
@@ -144,6 +144,7 @@ def natural_bounds(
     work: (`GibbsScratch`, rows for scores, rows for marginals), float64. out: (r, row_sums,
     regrets).
     """
+    compact()
     scratch, scores, found = work
     _, settings, share = game
     k = scratch.k

@@ -77,6 +77,17 @@ def _address(context, builder, kind, array, place):
 
 
 @intrinsic
+def compact(typing_context):
+    """Whatever function calls this is compiled for size: loops over registers are not unrolled."""
+
+    def code(context, builder, signature, arguments):
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
 def eight(typing_context, array, place):
     """The eight numbers that begin at a place of an array."""
     kind = _OF[array.dtype]
