@@ -151,7 +151,8 @@ class SmoothObjective:
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
         """The part of the primal that is not the penalty, at the predictor p (N, width)."""
         problem, regrets, k = self.problem, np.empty(len(self.problem.share)), self.problem.n_labels
-        nobody = GibbsAdversary(*np.zeros((2, 0, self.width), np.float32), np.zeros(0))
+        no_rows = np.zeros((0, self.width), np.float32)
+        nobody = GibbsAdversary(no_rows, no_rows, np.zeros(0))
         out = np.zeros((0, k)), np.zeros((0, k, k)), regrets
         self._bounds(True, theta, p, nobody, lambda: out)
         return float(problem.share @ regrets)

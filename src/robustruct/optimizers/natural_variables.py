@@ -44,15 +44,16 @@ class NaturalVariables:
         self.problem = problem
         self.objective = SmoothObjective(problem)
         batch = problem.design.batch
-        samples, rules = self.objective.samples, self.objective.rules
+        rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
         self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
         natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
-        natural[nodes] = rules.unary_mask[rules.node_kind]
+        one_kind = len(rules.unary_mask) == 1
+        natural[nodes] = rules.unary_mask[0 if one_kind else rules.node_kind]
         natural[nodes, truth] = CERTAIN
-        natural[tables] = np.tile(rules.pair_mask, (len(samples.row), 1))
+        natural[tables.reshape(-1, problem.n_labels)] = rules.pair_mask
         marginals = np.zeros_like(natural)
         marginals[nodes, truth] = 1.0
         self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples))
