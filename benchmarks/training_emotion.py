@@ -5,7 +5,8 @@ Run: ROBUSTRUCT_DATA=... python benchmarks/training_emotion.py
 Split 1 of the paper, its features and normalised node weights; six losses, four penalties; one
 thread. AGM and SSVM stop at a certified relative gap of --tol, the CRF at --crf-tol. Times include
 encoding, Gram matrices and certificates; compiling is done before. Every gap is checked before any
-time is printed. The bar is 1 % for the AGM in at most five times the time of the CRF.
+time is printed. The bar is 1 % for the AGM in at most five times the time of the CRF; and for the
+AGM with temperature 1 in at most three times that of the CRF at the same gap.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def main() -> None:
         "plain": [np.full(len(labels), 1 / len(labels)) for labels in train.y],
         "weighted": position_weights(train.y),
     }
-    for model in (AGM(tol=0.5), SSVM(tol=0.5), CRF(tol=0.5)):  # compiles
+    warm = AGM(tol=0.5), AGM(temperature=1.0, tol=0.5), SSVM(tol=0.5), CRF(tol=0.5)
+    for model in warm:  # compiles
         model.fit(train.X, train.y)
 
     lines = []
@@ -72,12 +74,16 @@ def main() -> None:
                 "crf": partial(CRF, alpha=alpha, tol=args.crf_tol),
                 "agm": partial(AGM, **cost),
                 "ssvm": partial(SSVM, **cost),
+                "crf_same_gap": partial(CRF, alpha=alpha, tol=args.tol),
+                "smooth": partial(AGM, temperature=1.0, **cost),
             }
             for name, weight in weights.items():
                 runs = fastest(args.repeat, makers, train.X, train.y, weight)
-                for kind, tol in (("agm", args.tol), ("ssvm", args.tol), ("crf", args.crf_tol)):
+                for kind in makers:
+                    tol = args.crf_tol if kind == "crf" else args.tol
                     assert runs[kind]["gap"] <= tol, (loss, name, alpha, kind, runs[kind])
                 ratio = runs["agm"]["seconds"] / runs["crf"]["seconds"]
+                smooth = runs["smooth"]["seconds"] / runs["crf_same_gap"]["seconds"]
                 lines.append(
                     {
                         "loss": loss,
@@ -85,6 +91,7 @@ def main() -> None:
                         "alpha": alpha,
                         **runs,
                         "ratio": round(ratio, 2),
+                        "smooth_ratio": round(smooth, 2),
                     }
                 )
     if args.json:
@@ -93,16 +100,17 @@ def main() -> None:
             print(json.dumps(line | about))
         return
     print(f"{'loss':9} {'weights':9} {'alpha':>5}", end="")
-    for kind in ("AGM", "SSVM", "CRF"):
+    for kind in ("AGM", "SSVM", "CRF", "T = 1"):
         print(f" | {kind + ' s':>7} {'passes':>6} {'gap':>7}", end="")
-    print(" | AGM / CRF")
+    print(" | AGM / CRF | T = 1 / CRF at its gap")
     for line in lines:
         print(f"{line['loss']:9} {line['weights']:9} {line['alpha']:5g}", end="")
-        for kind in ("agm", "ssvm", "crf"):
+        for kind in ("agm", "ssvm", "crf", "smooth"):
             run = line[kind]
             print(f" | {run['seconds']:7.3f} {run['passes']:6d} {run['gap']:7.1e}", end="")
-        print(f" | {line['ratio']:9.2f}")
-    print(f"largest ratio AGM / CRF: {max(line['ratio'] for line in lines):.2f}")
+        print(f" | {line['ratio']:9.2f} | {line['smooth_ratio']:9.2f}")
+    for name, of in (("ratio", "AGM / CRF"), ("smooth_ratio", "T = 1 / CRF at its gap")):
+        print(f"largest ratio {of}: {max(line[name] for line in lines):.2f}")
 
 
 if __name__ == "__main__":

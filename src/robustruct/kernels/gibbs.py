@@ -3,203 +3,150 @@
 Scores enter as exponentials relative to the largest of each row; messages are scaled by their
 largest entry. float32 and float64 take the same code. Where sums come close to underflow, the
 sample is done once more with messages as logarithms; samples with cycles go over their cliques.
+
+Scores and marginals of a sample are rows of one matrix: those of its n nodes, then k of each of its
+own tables, in which marginals of edges are added up.
 """
 
 import numpy as np
 
 from robustruct.kernels._jit import helper, quick_helper, quick_part
 from robustruct.kernels.gibbs_cliques import clique_marginals
-from robustruct.kernels.lanes import times_rows
-from robustruct.kernels.structs import OwnTree, PaddedExponentials, PaddedMessages
+from robustruct.kernels.lanes import NONE, ONE, row_sum, row_top, times_rows
+from robustruct.kernels.registers import eight, exponentials, put, ratios, same, zeros
 
 LEAST32, LEAST64 = np.float32(1e-24), 1e-200  # sums below may have lost terms that matter
 NEAR = 1e-3  # to 1: sums of marginals
-F, INT, D, LONG = np.float32, np.int32, np.float64, np.int64
 
 
 @quick_part
-def exp32(x):
-    """exp of x <= 0 in float32, relative error about 2e-7; 0 below -86."""
-    low = x < F(-86.0)
-    x = F(-86.0) if low else x
-    n = np.floor(x * F(1.4426950408889634) + F(0.5))
-    f = x - n * F(0.693359375) + n * F(2.12194440e-4)
-    p = F(1.9875691500e-4)
-    p = p * f + F(1.3981999507e-3)
-    p = p * f + F(8.3334519073e-3)
-    p = p * f + F(4.1665795894e-2)
-    p = p * f + F(1.6666665459e-1)
-    p = p * f + F(5.0000001201e-1)
-    p = p * f * f + f + F(1.0)
-    value = p * INT((INT(n) + INT(127)) << INT(23)).view(F)
-    return F(0.0) if low else value
+def extent(s, samples, work):
+    """(first node, nodes, own tables, labels) of sample s."""
+    lo, start = samples.offsets[s], samples.table_start[s]
+    return lo, samples.offsets[s + 1] - lo, samples.table_start[s + 1] - start, work.k
 
 
 @quick_part
-def exp64(x):
-    """exp of x <= 0 in float64, relative error up to 3e-14 far from 0; 0 below -700.
-
-    Unlike a call of the library's function it becomes vectors, four times as fast.
-    """
-    low = x < -700.0
-    x = -700.0 if low else x
-    n = np.floor(x * 1.4426950408889634 + 0.5)
-    f = (x - n * 0.693145751953125) - n * 1.42860682030941723212e-6
-    square = f * f
-    p = 1.26177193074810590878e-4
-    p = p * square + 3.02994407707441961300e-2
-    p = f * (p * square + 9.99999999999999999910e-1)
-    q = 3.00198505138664455042e-6
-    q = q * square + 2.52448340349684104192e-3
-    q = q * square + 2.27265548208155028766e-1
-    q = q * square + 2.0
-    value = (1.0 + 2.0 * (p / (q - p))) * LONG((LONG(INT(n)) + LONG(1023)) << LONG(52)).view(D)
-    return 0.0 if low else value
-
-
-@quick_part
-def exponentials(scores, top, out):
-    """out = exp(scores - top), for one row."""
-    if out.itemsize == 4:
-        for y in range(len(scores)):
-            out[y] = exp32(F(scores[y] - top))
-    else:
-        for y in range(len(scores)):
-            out[y] = exp64(D(scores[y] - top))
-
-
-@quick_part
-def row_exponentials(scores, out):
-    """out = exp(scores - largest), for one row; return the largest."""
-    top = scores[0]
-    for y in range(1, len(scores)):
-        top = scores[y] if scores[y] > top else top
-    exponentials(scores, top, out)
+def rows_exponentials(scores, at, count, out):
+    """out = exp(scores - the largest) for rows at .. at+count-1; return the largest."""
+    width = scores.shape[1]
+    top = row_top(scores, at, count)
+    for y in range(at * width, (at + count) * width, 8):
+        put(exponentials(eight(scores, y) - top), out, y)
     return top
 
 
 @quick_part
-def table_exponentials(scores, out, transposed):
-    """out = exp(scores - largest) for a table (k, width), and its transpose; return the largest."""
-    k = len(scores)
-    top = scores[0, 0]
-    for x in range(k):
-        row = scores[x]
-        for y in range(len(row)):
-            top = row[y] if row[y] > top else top
-    for x in range(k):
-        exponentials(scores[x], top, out[x])
-    for x in range(k):
-        for y in range(k):
-            transposed[y, x] = out[x, y]
-    return top
-
-
-@quick_helper
-def add_up_edges(n, m, local, inside, share, sums):
-    """sums[t] = Σ over the edges of table t of (first node's factor) x (second node's factor)."""
-    k, width = sums.shape[1], sums.shape[2]
-    plain = m == 1
+def enter_exponentials(s, samples, scores, work):
+    """Those of the scores of sample s, and the transposed ones of tables; return what was off."""
+    lo, n, m, k = extent(s, samples, work)
+    log_z = 0.0
     for i in range(n):
-        plain = plain and local.transposed[i] == 0
-    if plain:  # all edges of a row of sums at once, in registers
-        for x in range(k):
-            times_rows(inside[:n, x], share, n, sums[0], x)
-        return
+        log_z += rows_exponentials(scores, i, ONE, work.exps)
     for t in range(m):
+        first = n + t * k
+        work.message[t, 0] = rows_exponentials(scores, first, k, work.exps)  # free until `upward`
         for x in range(k):
-            for y in range(width):
-                sums[t, x, y] = sums.dtype.type(0)
-    for i in range(n):
-        if local.up[i] < 0:
-            continue
-        first, second = inside[i], share[i]
-        if local.transposed[i] == 1:
-            first, second = share[i], inside[i]
-        for x in range(k):
-            v, to = first[x], sums[local.table[i], x]
-            for y in range(width):
-                to[y] += v * second[y]
+            for y in range(k):
+                work.transposed[t * k + y, x] = work.exps[first + x, y]
+    for i in range(lo, lo + n):
+        if samples.parent[i] >= 0:
+            log_z += work.message[samples.table[i], 0]
+    return log_z
 
 
-@quick_helper
-def up_and_down(n, m, local, exps, work, least, r, sums):
-    """Marginals r (n, width) and sums (m, k, width) by own table; return log Z of the exponentials.
+@quick_part
+def upward(s, samples, work, least):
+    """Messages from the leaves to the roots; return log Z of the exponentials.
 
     Those of nodes become what each node and all below it amount to. NaN where a sum fell below
-    ``least``, or marginals do not add up.
+    ``least``.
     """
-    k = exps.tables.shape[1]
-    width = exps.nodes.shape[1]
-    inside, message, share = exps.nodes, work.message, work.share
-    zero, one = r.dtype.type(0), r.dtype.type(1)
+    lo, n, _, k = extent(s, samples, work)
+    exps, message, width = work.exps, work.message, work.exps.shape[1]
     log_z, scales = 0.0, 1.0
     for i in range(n):
-        a = inside[i]
         if scales < 1e-100 or scales > 1e100:  # logarithms of many scales at once
             log_z += np.log(scales)
             scales = 1.0
-        if local.up[i] < 0:
-            total = zero
-            for y in range(width):
-                total += a[y]
-            if not total >= least:
-                return np.nan
-            scales *= np.float64(total)
-            total = one / total
-            for y in range(width):
-                r[i, y] = a[y] * total
-            continue
-        t = local.table[i]
-        out = message[i]
-        if local.transposed[i] == 0:
-            times_rows(a, exps.tables[t], k, message, i)
+        if samples.parent[lo + i] < 0:
+            scale = row_sum(exps, i)
         else:
-            times_rows(a, exps.transposed[t], k, message, i)
-        top = zero
-        for y in range(width):
-            top = out[y] if out[y] > top else top
-        if not top >= least:
+            first, flipped = samples.table[lo + i] * k, samples.transposed[lo + i] == 1
+            tables, first = (work.transposed, first) if flipped else (exps, n + first)
+            times_rows(exps, i * width, ONE, tables, first, k, message, i)
+            scale = row_top(message, i, ONE)
+            inverse, up = exps.dtype.type(1) / scale, samples.parent[lo + i] - lo
+            for y in range(0, width, 8):
+                got = eight(message, i * width + y) * inverse
+                put(got, message, i * width + y)
+                put(eight(exps, up * width + y) * got, exps, up * width + y)
+            work.share[i, 0] = inverse  # by which the message was scaled
+        if not scale >= least:
             return np.nan
-        scales *= np.float64(top)
-        top = one / top
-        above = inside[local.up[i]]
-        for y in range(width):
-            out[y] *= top
-            above[y] *= out[y]
-        share[i, 0] = top  # by which the message was scaled
-    for i in range(n - 1, -1, -1):
-        if local.up[i] < 0:
-            for y in range(width):
-                share[i, y] = zero
-            continue
-        t = local.table[i]
-        a, part, above, got, out = inside[i], share[i], r[local.up[i]], message[i], r[i]
-        scale = part[0]
-        for y in range(width):
-            part[y] = scale * above[y] / got[y] if got[y] > zero else zero
-        if local.transposed[i] == 0:
-            times_rows(part, exps.transposed[t], k, r, i)
-        else:
-            times_rows(part, exps.tables[t], k, r, i)
-        total = zero
-        for y in range(width):
-            out[y] *= a[y]
-            total += out[y]
-        if not abs(total - one) < NEAR:  # an overflow, or terms that were lost
-            return np.nan
-    add_up_edges(n, m, local, inside, share, sums)
-    for t in range(m):
-        for x in range(k):
-            for y in range(width):
-                sums[t, x, y] *= exps.tables[t, x, y]
+        scales *= np.float64(scale)
     return log_z + np.log(scales)
 
 
+@quick_part
+def downward(s, samples, work, out):
+    """After `upward`: the marginals; return whether they add up."""
+    lo, n, m, k = extent(s, samples, work)
+    exps, message, share, width = work.exps, work.message, work.share, work.exps.shape[1]
+    for i in range(n - 1, -1, -1):
+        if samples.parent[lo + i] < 0:
+            factor = exps.dtype.type(1) / row_sum(exps, i)
+            for y in range(i * width, (i + 1) * width, 8):
+                put(eight(exps, y) * factor, out, y)
+                put(zeros(exps), share, y)
+            continue
+        scale, up = same(share[i, 0]), samples.parent[lo + i] - lo
+        for y in range(0, width, 8):
+            above = scale * eight(out, up * width + y)
+            put(ratios(above, eight(message, i * width + y)), share, i * width + y)
+        first, flipped = samples.table[lo + i] * k, samples.transposed[lo + i] == 1
+        tables, first = (exps, n + first) if flipped else (work.transposed, first)
+        times_rows(share, i * width, ONE, tables, first, k, out, i)
+        for y in range(i * width, (i + 1) * width, 8):
+            put(eight(out, y) * eight(exps, y), out, y)
+        if not abs(row_sum(out, i) - exps.dtype.type(1)) < NEAR:  # an overflow, or terms lost
+            return False
+    add_up_edges(s, samples, work, out)
+    for y in range(n * width, (n + m * k) * width, 8):
+        put(eight(out, y) * eight(exps, y), out, y)
+    return True
+
+
+@quick_part
+def add_up_edges(s, samples, work, out):
+    """Rows of table t: Σ over its edges of (first node's factor) x (second node's factor)."""
+    lo, n, m, k = extent(s, samples, work)
+    exps, share, width = work.exps, work.share, out.shape[1]
+    plain = m == 1
+    for i in range(lo, lo + n):
+        plain = plain and samples.transposed[i] == 0
+    if plain:  # all edges of a row of sums at once, in registers
+        for x in range(k):
+            times_rows(exps, x, width, share, NONE, n, out, n + x)
+        return
+    for y in range(n * width, (n + m * k) * width, 8):
+        put(zeros(out), out, y)
+    for i in range(n):
+        if samples.parent[lo + i] < 0:
+            continue
+        at = n + samples.table[lo + i] * k
+        first, second = (exps, share) if samples.transposed[lo + i] == 0 else (share, exps)
+        for x in range(k):
+            factor, to = same(first[i, x]), (at + x) * width
+            for y in range(0, width, 8):
+                added = eight(out, to + y) + factor * eight(second, i * width + y)
+                put(added, out, to + y)
+
+
 @helper
-def log_space_marginals(n, m, local, scores, tables, r, sums):
-    """As `up_and_down`, at any scale of the scores, and slower."""
-    k, width = tables.shape[1], r.shape[1]
+def log_space_marginals(s, samples, work, scores, out):
+    """The marginals at any scale of the scores, and slower; return log Z."""
+    lo, n, m, k = extent(s, samples, work)
     inside, message = np.empty((n, k)), np.empty((n, k))
     term = np.empty(k)
     for i in range(n):
@@ -207,36 +154,36 @@ def log_space_marginals(n, m, local, scores, tables, r, sums):
             inside[i, y] = scores[i, y]
     log_z = 0.0
     for i in range(n):
-        up, t, transposed = local.up[i], local.table[i], local.transposed[i]
+        up, first = samples.parent[lo + i] - lo, n + samples.table[lo + i] * k
+        transposed = samples.transposed[lo + i] == 1
         if up < 0:
             log_z += _log_sum(inside[i])
             continue
         for a in range(k):
             for b in range(k):
-                term[b] = inside[i, b] + (tables[t, a, b] if transposed == 1 else tables[t, b, a])
+                x, y = (a, b) if transposed else (b, a)
+                term[b] = inside[i, b] + scores[first + x, y]
             message[i, a] = _log_sum(term)
             inside[up, a] += message[i, a]
-    for t in range(m):
-        for x in range(k):
-            for y in range(width):
-                sums[t, x, y] = 0.0
+    for i in range(n + m * k):
+        for y in range(out.shape[1]):
+            out[i, y] = 0.0
     for i in range(n - 1, -1, -1):
-        up, t, transposed = local.up[i], local.table[i], local.transposed[i]
-        for b in range(width):
-            r[i, b] = 0.0
+        up, first = samples.parent[lo + i] - lo, n + samples.table[lo + i] * k
+        transposed = samples.transposed[lo + i] == 1
         if up < 0:
             size = _log_sum(inside[i])
             for b in range(k):
-                r[i, b] = np.exp(inside[i, b] - size)
+                out[i, b] = np.exp(inside[i, b] - size)
             continue
         for a in range(k):
-            if r[up, a] <= 0.0:
+            if out[up, a] <= 0.0:
                 continue
             for b in range(k):
-                x, y = (a, b) if transposed == 1 else (b, a)
-                mass = r[up, a] * np.exp(inside[i, b] + tables[t, x, y] - message[i, a])
-                r[i, b] += mass
-                sums[t, x, y] += mass
+                x, y = (a, b) if transposed else (b, a)
+                mass = out[up, a] * np.exp(inside[i, b] + scores[first + x, y] - message[i, a])
+                out[i, b] += mass
+                out[first + x, y] += mass
     return log_z
 
 
@@ -252,49 +199,19 @@ def _log_sum(values):
 
 
 @quick_part
-def marginals(least, s, samples, trees, scores, tables, scratch, r, sums):
-    """r (n, width) and sums (m, k, width) of sample s under its scores; return log Z.
+def marginals(least, s, samples, trees, scores, work, wanted, out):
+    """Into ``out`` the marginals of sample s under its scores, where ``wanted``; return log Z.
 
     trees: `JunctionTrees`, or None where there are only forests, which leaves out much code that
-    would have to be compiled. least: LEAST32 or LEAST64, by the type of all arrays. scratch:
-    `gibbs_scratch`, after `enter`.
+    would have to be compiled. least: LEAST32 or LEAST64, by the type of all arrays.
     """
     if trees is not None and samples.chord_offsets[s + 1] > samples.chord_offsets[s]:
-        return clique_marginals(s, samples, trees, scores, tables, r, sums)
-    local, exps, messages = scratch
-    n = samples.offsets[s + 1] - samples.offsets[s]
-    m = samples.table_start[s + 1] - samples.table_start[s]
-    log_z = 0.0
-    for i in range(n):
-        log_z += row_exponentials(scores[i], exps.nodes[i])
-    top = messages.message[:, 0]  # free until the sweep
-    for t in range(m):
-        top[t] = table_exponentials(tables[t], exps.tables[t], exps.transposed[t])
-    for i in range(n):
-        if local.up[i] >= 0:
-            log_z += top[local.table[i]]
-    log_z += up_and_down(n, m, local, exps, messages, least, r, sums)
-    if log_z == log_z:
+        return clique_marginals(s, samples, trees, scores, out, work.k)
+    log_z = enter_exponentials(s, samples, scores, work)
+    log_z += upward(s, samples, work, least)
+    if log_z == log_z and (not wanted or downward(s, samples, work, out)):
         return log_z
-    return log_space_marginals(n, m, local, scores, tables, r, sums)
-
-
-@quick_helper
-def gibbs_scratch(like, n, m, k):
-    """Scratch for samples of up to n nodes and m tables, in the type of ``like`` (rows, width)."""
-    width = like.shape[1]
-    size = max(n, m)
-    local = OwnTree(np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp))
-    exps = PaddedExponentials(
-        np.zeros((n, width), like.dtype),
-        np.zeros((m, k, width), like.dtype),
-        np.zeros((m, k, width), like.dtype),
-    )
-    messages = PaddedMessages(
-        np.zeros((size, width), like.dtype),
-        np.zeros((n, width), like.dtype),
-    )
-    return local, exps, messages
+    return log_space_marginals(s, samples, work, scores, out)
 
 
 @quick_helper
@@ -323,22 +240,12 @@ def true_pair(s, at, samples):
 
 
 @quick_helper
-def true_edges(s, samples, tables):
-    """What the edges of the truth score, with the own tables (m, k, width) of sample s."""
+def true_edges(s, samples, scores, k):
+    """What the edges of the truth of sample s score."""
+    n = samples.offsets[s + 1] - samples.offsets[s]
     total = 0.0
     for at in range(n_slots(s, samples)):
         t, x, y = true_pair(s, at, samples)
         if t >= 0:
-            total += tables[t, x, y]
+            total += scores[n + t * k + x, y]
     return total
-
-
-@quick_part
-def enter(s, samples, local):
-    """The tree of sample s, with nodes counted from its first."""
-    lo = samples.offsets[s]
-    for i in range(samples.offsets[s + 1] - lo):
-        up = samples.parent[lo + i]
-        local.up[i] = up - lo if up >= 0 else -1
-        local.table[i] = samples.table[lo + i]
-        local.transposed[i] = samples.transposed[lo + i]

@@ -43,12 +43,11 @@ def _local_trees(s, samples, trees):
 
 
 @helper
-def clique_marginals(s, samples, trees, scores, tables, r, sums):
-    """r (n, width) and sums (m, k, width) of sample s under scores (n, width) and its own tables
+def clique_marginals(s, samples, trees, scores, out, k):
+    """Into ``out`` the marginals of sample s under its scores; return log Z.
 
-    (m, k, width); return log Z. All of float32 or float64.
+    Both are rows of float32 or float64: of the nodes, then of the own tables.
     """
-    k = tables.shape[1]
     n = samples.offsets[s + 1] - samples.offsets[s]
     m = samples.table_start[s + 1] - samples.table_start[s]
     local = _local_trees(s, samples, trees)
@@ -62,21 +61,22 @@ def clique_marginals(s, samples, trees, scores, tables, r, sums):
     for t in range(m):
         for x in range(k):
             for y in range(k):
-                both[t, x, y] = tables[t, x, y]
-                both[m + t, y, x] = tables[t, x, y]
+                both[t, x, y] = scores[n + t * k + x, y]
+                both[m + t, y, x] = scores[n + t * k + x, y]
     offsets = np.array([0, n])
     log_z = np.empty(1)
     gibbs = Gibbs(log_z, marginal, np.empty((0, k, k)), added)
     bucket_sum(0, 1, offsets, local, unary, both, np.ones(1), gibbs)
     for i in range(n):
         for y in range(k):
-            r[i, y] = marginal[i, y]
-        for y in range(k, r.shape[1]):
-            r[i, y] = 0.0
+            out[i, y] = marginal[i, y]
+        for y in range(k, out.shape[1]):
+            out[i, y] = 0.0
     for t in range(m):
         for x in range(k):
+            to = n + t * k + x
             for y in range(k):
-                sums[t, x, y] = added[t, x, y] + added[m + t, y, x]
-            for y in range(k, sums.shape[2]):
-                sums[t, x, y] = 0.0
+                out[to, y] = added[t, x, y] + added[m + t, y, x]
+            for y in range(k, out.shape[1]):
+                out[to, y] = 0.0
     return log_z[0]

@@ -1,130 +1,120 @@
-"""Sums of rows that are padded to a multiple of eight numbers: these fill registers.
+"""Sums of rows that are padded to a multiple of eight numbers; see `registers`.
 
-Three registers at a time are summed up: an addition has to wait for the one before it, but not for
-those of other registers. Indices are unsigned, or numba would allow for negative ones.
+Three or six registers at a time are summed up: an addition has to wait for the one before it, but
+not for those of other registers. Numbers of rows are given as NONE and ONE rather than 0 and 1, for
+each of which numba would compile all of it once more.
 """
 
 import numpy as np
 
-from robustruct.kernels._jit import quick_helper
+from robustruct.kernels._jit import quick_part
+from robustruct.kernels.registers import eight, larger, largest, number, put, same, total, zeros
 
-ONE = np.uint64(1)
-
-
-@quick_helper
-def no_eight(like):
-    """Eight zeros of the type of ``like``."""
-    zero = like.dtype.type(0)
-    return zero, zero, zero, zero, zero, zero, zero, zero
+NONE, ONE = np.intp(0), np.intp(1)
 
 
-@quick_helper
-def plus_eight(sums, factor, rows, i, a):
-    """sums + factor * rows[i, a : a + 8]."""
-    b = a + ONE
-    c = b + ONE
-    d = c + ONE
-    e = d + ONE
-    f = e + ONE
-    g = f + ONE
-    h = g + ONE
-    return (
-        sums[0] + factor * rows[i, a],
-        sums[1] + factor * rows[i, b],
-        sums[2] + factor * rows[i, c],
-        sums[3] + factor * rows[i, d],
-        sums[4] + factor * rows[i, e],
-        sums[5] + factor * rows[i, f],
-        sums[6] + factor * rows[i, g],
-        sums[7] + factor * rows[i, h],
-    )
+@quick_part
+def times_rows(factors, first, step, rows, begin, count, out, at):
+    """out[at] = Σ_x<count factors[first + x step] rows[begin + x]."""
+    width = out.shape[1]
+    a = 0
+    while a + 24 <= width:
+        s = t = u = v = w = z = zeros(out)
+        place, of = begin * width + a, first
+        for _ in range(count // 2):
+            factor = same(number(factors, of))
+            s = s + factor * eight(rows, place)
+            t = t + factor * eight(rows, place + 8)
+            u = u + factor * eight(rows, place + 16)
+            factor = same(number(factors, of + step))
+            v = v + factor * eight(rows, place + width)
+            w = w + factor * eight(rows, place + width + 8)
+            z = z + factor * eight(rows, place + width + 16)
+            place += 2 * width
+            of += 2 * step
+        if count % 2 == 1:
+            factor = same(number(factors, of))
+            s = s + factor * eight(rows, place)
+            t = t + factor * eight(rows, place + 8)
+            u = u + factor * eight(rows, place + 16)
+        put(s + v, out, at * width + a)
+        put(t + w, out, at * width + a + 8)
+        put(u + z, out, at * width + a + 16)
+        a += 24
+    while a < width:
+        s = zeros(out)
+        place, of = begin * width + a, first
+        for _ in range(count):
+            s = s + same(number(factors, of)) * eight(rows, place)
+            place += width
+            of += step
+        put(s, out, at * width + a)
+        a += 8
 
 
-@quick_helper
-def put_eight(sums, rows, i, a):
-    """rows[i, a : a + 8] = sums."""
-    b = a + ONE
-    c = b + ONE
-    d = c + ONE
-    e = d + ONE
-    f = e + ONE
-    g = f + ONE
-    h = g + ONE
-    rows[i, a], rows[i, b], rows[i, c], rows[i, d] = sums[0], sums[1], sums[2], sums[3]
-    rows[i, e], rows[i, f], rows[i, g], rows[i, h] = sums[4], sums[5], sums[6], sums[7]
-
-
-@quick_helper
-def times_rows(factors, rows, count, out, at):
-    """out[at] = Σ_x<count factors[x] rows[x]."""
-    width, to, begin = out.shape[1], np.uint64(at), 0
-    while begin + 24 <= width:
-        a, b, c = np.uint64(begin), np.uint64(begin + 8), np.uint64(begin + 16)
-        s = t = u = no_eight(out)
-        for j in range(count):
-            x = np.uint64(j)
-            factor = factors[x]
-            s = plus_eight(s, factor, rows, x, a)
-            t = plus_eight(t, factor, rows, x, b)
-            u = plus_eight(u, factor, rows, x, c)
-        put_eight(s, out, to, a)
-        put_eight(t, out, to, b)
-        put_eight(u, out, to, c)
-        begin += 24
-    while begin < width:
-        a = np.uint64(begin)
-        s = no_eight(out)
-        for j in range(count):
-            x = np.uint64(j)
-            s = plus_eight(s, factors[x], rows, x, a)
-        put_eight(s, out, to, a)
-        begin += 8
-
-
-@quick_helper
-def gather_rows(begin, end, features, rows, out, at):
-    """out[at] = the sum of the ``rows`` of features begin .. end-1, times the features."""
-    width, to, first = out.shape[1], np.uint64(at), 0
-    while first + 24 <= width:
-        a, b, c = np.uint64(first), np.uint64(first + 8), np.uint64(first + 16)
-        s = t = u = no_eight(out)
+@quick_part
+def gather_rows(begin, end, features, stride, shift, rows, out, at):
+    """out[at] = Σ of features begin .. end-1 times their rows, [column * stride + shift]."""
+    width = out.shape[1]
+    a = 0
+    while a + 24 <= width:
+        s = t = u = zeros(out)
         for j in range(begin, end):
-            i, factor = np.uint64(features.indices[j]), out.dtype.type(features.data[j])
-            s = plus_eight(s, factor, rows, i, a)
-            t = plus_eight(t, factor, rows, i, b)
-            u = plus_eight(u, factor, rows, i, c)
-        put_eight(s, out, to, a)
-        put_eight(t, out, to, b)
-        put_eight(u, out, to, c)
-        first += 24
-    while first < width:
-        a = np.uint64(first)
-        s = no_eight(out)
+            place = (number(features.indices, j) * stride + shift) * width + a
+            factor = same(out.dtype.type(number(features.data, j)))
+            s = s + factor * eight(rows, place)
+            t = t + factor * eight(rows, place + 8)
+            u = u + factor * eight(rows, place + 16)
+        put(s, out, at * width + a)
+        put(t, out, at * width + a + 8)
+        put(u, out, at * width + a + 16)
+        a += 24
+    while a < width:
+        s = zeros(out)
         for j in range(begin, end):
-            i = np.uint64(features.indices[j])
-            s = plus_eight(s, out.dtype.type(features.data[j]), rows, i, a)
-        put_eight(s, out, to, a)
-        first += 8
+            place = (number(features.indices, j) * stride + shift) * width + a
+            s = s + same(out.dtype.type(number(features.data, j))) * eight(rows, place)
+        put(s, out, at * width + a)
+        a += 8
 
 
-@quick_helper
-def scatter_row(begin, end, features, change, at, rows):
-    """Add change[at] times the features begin .. end-1 to their ``rows``."""
-    width, x = change.shape[1], np.uint64(at)
+@quick_part
+def scatter_row(begin, end, indices, data, stride, shift, change, at, rows):
+    """Add change[at] times the numbers begin .. end-1 of data to rows[index * stride + shift]."""
+    width = change.shape[1]
     for j in range(begin, end):
-        i, factor = np.uint64(features.indices[j]), change.dtype.type(features.data[j])
-        first = 0
-        while first < width:
-            a = np.uint64(first)
-            own = plus_eight(no_eight(rows), rows.dtype.type(1), rows, i, a)
-            put_eight(plus_eight(own, factor, change, x, a), rows, i, a)
-            first += 8
+        factor = same(change.dtype.type(number(data, j)))
+        place = (number(indices, j) * stride + shift) * width
+        for a in range(0, width, 8):
+            moved = eight(rows, place + a) + factor * eight(change, at * width + a)
+            put(moved, rows, place + a)
 
 
-@quick_helper
-def dot(a, b):
-    """Σ a b."""
-    total = a.dtype.type(0)
-    for y in range(len(a)):
-        total += a[y] * b[y]
-    return total
+@quick_part
+def dot(a, i, b, j):
+    """Σ a[i] b[j]."""
+    width = a.shape[1]
+    found = zeros(a)
+    for y in range(0, width, 8):
+        found = found + eight(a, i * width + y) * eight(b, j * width + y)
+    return total(found)
+
+
+@quick_part
+def row_sum(rows, i):
+    """Σ rows[i]."""
+    width = rows.shape[1]
+    found = zeros(rows)
+    for y in range(0, width, 8):
+        found = found + eight(rows, i * width + y)
+    return total(found)
+
+
+@quick_part
+def row_top(rows, i, count):
+    """The largest number of rows[i : i + count]."""
+    width = rows.shape[1]
+    found = eight(rows, i * width)
+    for y in range(i * width + 8, (i + count) * width, 8):
+        found = larger(eight(rows, y), found)
+    return largest(found)

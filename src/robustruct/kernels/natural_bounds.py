@@ -5,119 +5,158 @@ Marginals are recomputed from the natural parameters, whatever rounding the visi
 
 import numpy as np
 
-from robustruct.kernels._jit import quick_kernel
-from robustruct.kernels.gibbs import (
-    LEAST64,
-    enter,
-    gibbs_scratch,
-    marginals,
-    n_slots,
-    true_edges,
-    true_pair,
-)
-from robustruct.kernels.linear import row_product
+from robustruct.kernels._jit import quick_kernel, quick_part
+from robustruct.kernels.gibbs import LEAST64, marginals, n_slots, true_edges, true_pair
+from robustruct.kernels.lanes import NONE, ONE, dot, times_rows
+from robustruct.kernels.registers import compact, double, eight, number, put, single, zeros
 from robustruct.kernels.structs import FREE, NOBODY
 
 
-@quick_kernel
-def natural_marginals(first, last, samples, trees, share, adversary, longest, r, row_sums):
-    """Marginals of the adversaries of samples first .. last-1, recomputed.
-
-    r (N, k) float64, out. row_sums (rows of edge features, k, k): share_s times (truth − edge
-    marginals) is added. adversary: its marginals and entropies are set to what was found. longest:
-    (most nodes, most tables) of a sample.
-    """
-    k, width = adversary.tables.shape[1], adversary.psi.shape[1]
-    n, m = longest
-    scores, node_marginals = np.zeros((n, width)), np.zeros((n, width))
-    tables, sums = np.zeros((m, k, width)), np.zeros((m, k, width))
-    scratch = gibbs_scratch(scores, n, m, k)
-    for s in range(first, last):
-        lo, hi = samples.offsets[s], samples.offsets[s + 1]
-        start, end = samples.table_start[s], samples.table_start[s + 1]
-        enter(s, samples, scratch[0])
-        for i in range(hi - lo):
-            for y in range(width):
-                scores[i, y] = adversary.psi[lo + i, y]
-        for t in range(end - start):
-            for x in range(k):
-                for y in range(width):
-                    tables[t, x, y] = adversary.tables[start + t, x, y]
-        entropy = marginals(
-            LEAST64, s, samples, trees, scores, tables, scratch, node_marginals, sums
-        )
-        for i in range(hi - lo):
+@quick_part
+def gather_plain(begin, end, features, stride, shift, theta, out, at):
+    """As `gather_rows`, from rows of θ that are not padded; the last eight overlap the others."""
+    k, width = theta.shape[1], out.shape[1]
+    put(zeros(out), out, (at + 1) * width - 8)
+    if k < 8:
+        for j in range(begin, end):
+            row, value = features.indices[j] * stride + shift, features.data[j]
             for y in range(k):
-                r[lo + i, y] = node_marginals[i, y]
-                entropy -= node_marginals[i, y] * scores[i, y]
-            for y in range(width):
-                adversary.r[lo + i, y] = node_marginals[i, y]
-        for t in range(end - start):
-            for x in range(k):
-                for y in range(k):
-                    entropy -= sums[t, x, y] * tables[t, x, y]
-                    row_sums[samples.row[start + t], x, y] -= share[s] * sums[t, x, y]
-                for y in range(width):
-                    adversary.sums[start + t, x, y] = sums[t, x, y]
-        adversary.entropy[s] = max(entropy, 0.0)
-        for at in range(n_slots(s, samples)):
-            t, x, y = true_pair(s, at, samples)
-            if t >= 0:
-                row_sums[samples.row[start + t], x, y] += share[s]
+                out[at, y] += value * theta[row, y]
+        return
+    for start in range(0, k, 8):
+        a = min(start, k - 8)
+        found = zeros(out)
+        for j in range(begin, end):
+            place = (number(features.indices, j) * stride + shift) * k + a
+            found = found + eight(theta, place) * number(features.data, j)
+        put(found, out, at * width + a)
+
+
+@quick_part
+def divide(rows, at, count, inverse, masks, kind):
+    """Rows of scores times ``inverse``, plus masks[kind]."""
+    width = rows.shape[1]
+    for y in range(0, count * width, 8):
+        score = eight(rows, at * width + y) * inverse
+        put(score + double(eight(masks, kind * width + y)), rows, at * width + y)
+
+
+@quick_part
+def add_costs(i, node, samples, costs, player, scores, work):
+    """scores[i] += w L'p for a node, with p = p0 or the truth."""
+    k, width = len(costs.of_labels), scores.shape[1]
+    p, added = work.share, work.message  # free until the sweep
+    if player == FREE:
+        mass = 0.0
+        for a in range(k):
+            mass += costs.p0[node, a]
+        for a in range(k):
+            p[0, a] = np.float64(costs.p0[node, a]) / mass
+        times_rows(p, NONE, ONE, costs.of_predictor, NONE, k, added, NONE)
+    else:
+        for y in range(0, width, 8):
+            put(eight(costs.of_predictor, samples.labels[node] * width + y), added, y)
+    for y in range(0, width, 8):
+        more = eight(added, y) * costs.weight[node]
+        put(eight(scores, i * width + y) + more, scores, i * width + y)
+
+
+@quick_part
+def weight_scores(s, samples, linear, rules, game, scores, work):
+    """scores = (θ·Φ + w L'p) / T of sample s; return what nodes add to θ·Φ(truth)."""
+    features, theta, d = linear
+    costs, settings, _ = game
+    nodes, edges, k, inverse = features.nodes, features.edges, work.k, 1.0 / settings.temperature
+    lo, n = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s]
+    truth = 0.0
+    for i in range(n):
+        begin, end = nodes.indptr[lo + i], nodes.indptr[lo + i + 1]
+        gather_plain(begin, end, nodes, ONE, NONE, theta, scores, i)
+        truth += scores[i, samples.labels[lo + i]]
+        if settings.player != NOBODY:
+            add_costs(i, lo + i, samples, costs, settings.player, scores, work)
+        divide(scores, i, ONE, inverse, rules.unary_mask, rules.node_kind[lo + i])
+    start = samples.table_start[s]
+    for t in range(samples.table_start[s + 1] - start):
+        at, to = samples.row[start + t], n + t * k
+        begin, end = edges.indptr[at], edges.indptr[at + 1]
+        for x in range(k):
+            gather_plain(begin, end, edges, k, d + x, theta, scores, to + x)
+        divide(scores, to, k, inverse, rules.pair_mask, NONE)
+    return truth
+
+
+@quick_part
+def natural_scores(s, samples, adversary, scores, k):
+    """scores = the natural parameters of sample s."""
+    first, count = own_rows(s, samples, k)
+    width = scores.shape[1]
+    for y in range(0, count * width, 8):
+        put(double(eight(adversary.natural, first * width + y)), scores, y)
+
+
+@quick_part
+def own_rows(s, samples, k):
+    """(The first, how many) rows are those of sample s."""
+    lo, start = samples.offsets[s], samples.table_start[s]
+    return lo + k * start, samples.offsets[s + 1] - lo + k * (samples.table_start[s + 1] - start)
+
+
+@quick_part
+def keep(s, samples, share, adversary, log_z, scores, found, k, sums):
+    """Take over the marginals ``found``: see `natural_bounds`."""
+    r, row_sums, _ = sums
+    first, count = own_rows(s, samples, k)
+    lo, n, width = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s], scores.shape[1]
+    for i in range(count):
+        log_z -= dot(found, i, scores, i)
+    adversary.entropy[s] = max(log_z, 0.0)
+    for y in range(0, count * width, 8):
+        put(single(eight(found, y)), adversary.marginals, first * width + y)
+    for i in range(n):
+        for y in range(k):
+            r[lo + i, y] = found[i, y]
+    start = samples.table_start[s]
+    for t in range(samples.table_start[s + 1] - start):
+        for x in range(k):
+            for y in range(k):
+                row_sums[samples.row[start + t], x, y] -= share[s] * found[n + t * k + x, y]
+    for at in range(n_slots(s, samples)):
+        t, x, y = true_pair(s, at, samples)
+        if t >= 0:
+            row_sums[samples.row[start + t], x, y] += share[s]
 
 
 @quick_kernel
-def natural_regrets(
-    first, last, samples, trees, features, weights, rules, costs, settings, longest, regrets
+def natural_bounds(
+    of_weights, first, last, samples, trees, rules, linear, game, adversary, work, out
 ):
-    """regrets[s] = T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth) of samples first .. last-1, p = p0."""
-    k, width = weights.node.shape[1], rules.unary_mask.shape[1]
-    n, m = longest
-    scores, r = np.zeros((n, width)), np.zeros((n, width))
-    tables, sums = np.zeros((m, k, width)), np.zeros((m, k, width))
-    scratch = gibbs_scratch(scores, n, m, k)
-    base, row, flat = np.zeros(k), np.empty(k), np.empty(k * k)
-    inverse, nodes = 1.0 / settings.temperature, features.nodes
+    """What the weights, or the adversaries, of samples first .. last-1 amount to.
+
+    One kernel for both, as marginals are most of what has to be compiled.
+
+    of_weights: regrets[s] = T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth), with p = p0. game: (costs,
+        settings, share). linear: (features, θ (rows, k), how many rows are of features of nodes).
+    else: marginals are recomputed, into r (N, k), and share_s times (truth − edge marginals) is
+        added to row_sums (rows of edge features, k, k); the adversary's own marginals and entropies
+        are set to what was found.
+
+    work: (`GibbsScratch`, rows for scores, rows for marginals), float64. out: (r, row_sums,
+    regrets).
+    """
+    compact()
+    scratch, scores, found = work
+    _, settings, share = game
+    k = scratch.k
     for s in range(first, last):
-        lo, hi = samples.offsets[s], samples.offsets[s + 1]
-        first_table, n_tables = samples.table_start[s], samples.table_start[s + 1]
-        n_tables -= first_table
-        enter(s, samples, scratch[0])
         truth = 0.0
-        for i in range(lo, hi):
-            begin, end = nodes.indptr[i], nodes.indptr[i + 1]
-            row_product(begin, end, nodes.indices, nodes.data, weights.node, base, row)
-            truth += row[samples.labels[i]]
-            if settings.player == FREE:
-                total = 0.0
-                for a in range(k):
-                    total += costs.p0[i, a]
-                for a in range(k):
-                    p = costs.weight[i] * (np.float64(costs.p0[i, a]) / total)
-                    if p > 0.0:
-                        for y in range(k):
-                            row[y] += p * costs.of_predictor[a, y]
-            elif settings.player != NOBODY:
-                for y in range(k):
-                    row[y] += costs.weight[i] * costs.of_predictor[samples.labels[i], y]
-            mask = rules.unary_mask[rules.node_kind[i]]
-            for y in range(k):
-                scores[i - lo, y] = row[y] * inverse + mask[y]
-            for y in range(k, width):
-                scores[i - lo, y] = mask[y]
-        for t in range(n_tables):
-            at = samples.row[first_table + t]
-            for code in range(k * k):
-                flat[code] = 0.0
-            for j in range(features.edges.indptr[at], features.edges.indptr[at + 1]):
-                value, edge = features.edges.data[j], weights.edge[features.edges.indices[j]]
-                for code in range(k * k):
-                    flat[code] += value * edge[code]
-            for x in range(k):
-                for y in range(k):
-                    tables[t, x, y] = flat[x * k + y] * inverse + rules.pair_mask[x, y]
-                for y in range(k, width):
-                    tables[t, x, y] = rules.pair_mask[x, y]
-        truth += settings.temperature * true_edges(s, samples, tables)
-        log_z = marginals(LEAST64, s, samples, trees, scores, tables, scratch, r, sums)
-        regrets[s] = settings.temperature * log_z - truth
+        if of_weights:
+            truth = weight_scores(s, samples, linear, rules, game, scores, scratch)
+        else:
+            natural_scores(s, samples, adversary, scores, k)
+        log_z = marginals(LEAST64, s, samples, trees, scores, scratch, not of_weights, found)
+        if of_weights:
+            truth += settings.temperature * true_edges(s, samples, scores, k)
+            out[2][s] = settings.temperature * log_z - truth
+        else:
+            keep(s, samples, share, adversary, log_z, scores, found, k, out)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
+from robustruct.kernels.registers import compact
 from robustruct.kernels.row_products import square
 
 
@@ -54,6 +55,7 @@ def _sparse_products(lo, n, rows, last, before, out):
 @kernel
 def natural_grams(samples, features, widths, grams):
     """Fill ``grams``; widths: the numbers of columns of node and of edge features."""
+    compact()
     nodes, edges = features.nodes, features.edges
     longest = 0
     for s in range(len(samples.offsets) - 1):

@@ -755,10 +755,9 @@ class PaddedRules(NamedTuple):
 class PaddedWeights(NamedTuple):
     """θ for the time of visits, in float32."""
 
-    node: np.ndarray
-    """(d, width)."""
-    edge: np.ndarray
-    """(e, k * width) [feature, first * width + second label]."""
+    rows: np.ndarray
+    """(d + k e, width) of the features of nodes, then k of each of edges, by first label."""
+    d: int
 
 
 class PaddedCosts(NamedTuple):
@@ -785,16 +784,15 @@ class SmoothSettings(NamedTuple):
 
 
 class GibbsAdversary(NamedTuple):
-    """Gibbs distributions of all samples: natural parameters, and what they amount to."""
+    """Gibbs distributions of all samples: natural parameters, and what they amount to.
 
-    psi: np.ndarray
-    """(N, width) natural parameters of the nodes."""
-    tables: np.ndarray
-    """(tables, k, width) and of the own tables."""
-    r: np.ndarray
-    """(N, width) node marginals."""
-    sums: np.ndarray
-    """(tables, k, width) edge marginals added up by own table."""
+    Of each sample come rows of its nodes, then those of its own tables, one for each first label.
+    """
+
+    natural: np.ndarray
+    """(N + k tables, width) natural parameters."""
+    marginals: np.ndarray
+    """(N + k tables, width) of nodes, and of edges added up by own table."""
     entropy: np.ndarray
     """(S,)."""
 
@@ -829,36 +827,49 @@ class VisitStats(NamedTuple):
 class GibbsChanges(NamedTuple):
     """How the samples visited under the same θ change it, until this is applied in their order."""
 
-    nodes: np.ndarray
-    """(at once, longest, width)."""
-    tables: np.ndarray
-    """(at once, most tables, k, width)."""
+    rows: np.ndarray
+    """(at once * most rows, width) of nodes, then of own tables."""
     moved: np.ndarray
     """(at once,) whether there is a change."""
 
 
-class OwnTree(NamedTuple):
-    """Scratch: the tree of a sample, with nodes counted from its first."""
+class GibbsScratch(NamedTuple):
+    """Scratch of one sample's marginals, rows of ``width``."""
 
-    up: np.ndarray
-    """(longest,) the parent, or -1."""
-    table: np.ndarray
+    exps: np.ndarray
+    """(most rows) scores as exp relative to the largest of each row or table."""
     transposed: np.ndarray
-
-
-class PaddedExponentials(NamedTuple):
-    """Scratch: scores of a sample as exp relative to the largest of each row or table."""
-
-    nodes: np.ndarray
-    """(longest, width)."""
-    tables: np.ndarray
-    """(most tables, k, width)."""
-    transposed: np.ndarray
-    """(most tables, k, width)."""
-
-
-class PaddedMessages(NamedTuple):
-    """Scratch of one sweep up and one down, (longest, width) each."""
-
+    """(k most tables) those of tables, transposed."""
     message: np.ndarray
+    """(longest)."""
     share: np.ndarray
+    """(longest)."""
+    k: int
+    """The number of labels."""
+
+    @classmethod
+    def empty(cls, longest: tuple[int, int], k: int, width: int, dtype: type) -> GibbsScratch:
+        """For samples of up to so many (nodes, own tables)."""
+        n, m = longest
+        sizes = n + m * k, m * k, n, n
+        return cls(*(np.zeros((size, width), dtype) for size in sizes), k)
+
+
+class VisitScratch(NamedTuple):
+    """Scratch of one thread's visits, rows of ``width`` in float32."""
+
+    gibbs: GibbsScratch
+    goal: np.ndarray
+    """(most rows) X."""
+    way: np.ndarray
+    """(most rows) from the natural parameters to X."""
+    trial: np.ndarray
+    """(most rows) natural parameters on that way."""
+    new: np.ndarray
+    """(most rows) and their marginals."""
+    delta: np.ndarray
+    """(most rows) less the marginals before."""
+    player: np.ndarray
+    """(3) L r, p and w L'p of a node."""
+    columns: np.ndarray
+    """(most columns that a sample without products of nodes uses)."""

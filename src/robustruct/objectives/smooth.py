@@ -14,12 +14,14 @@ samples but for the penalties, so those of shards add up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.features import SparseRows, split_weights
 from robustruct.features.matrix import sparse_rows, transposed_product
-from robustruct.kernels.natural_bounds import natural_marginals, natural_regrets
+from robustruct.kernels.natural_bounds import natural_bounds
 from robustruct.kernels.structs import (
     FORBIDDEN,
     FREE,
@@ -27,13 +29,13 @@ from robustruct.kernels.structs import (
     TRUTH,
     Features,
     GibbsAdversary,
+    GibbsScratch,
     JunctionTrees,
     LabelledGraphs,
     PaddedCosts,
     PaddedRules,
     Rows,
     SmoothSettings,
-    Weights,
 )
 from robustruct.objectives.adversarial import Excess, Problem
 from robustruct.parallel import over_samples
@@ -127,45 +129,72 @@ class SmoothObjective:
         """The numbers of a pass."""
         return SmoothSettings(float(temperature), float(inv_mu), self.player)
 
-    def weights(self, theta: np.ndarray) -> Weights:
-        """Views of θ."""
-        nodes, edges = split_weights(self.problem.design, theta, self.problem.n_labels)
-        return Weights(nodes, edges.reshape(-1, self.problem.n_labels**2))
+    def rows(self, theta: np.ndarray) -> np.ndarray:
+        """θ as rows (d + k e, k): of the features of nodes, then k of each of edges."""
+        return theta.reshape(-1, self.problem.n_labels)
+
+    @cached_property
+    def node_rows(self) -> np.ndarray:
+        """(N,) the row of each node among those of all samples."""
+        samples, batch = self.samples, self.problem.design.batch
+        before = np.repeat(samples.table_start[:-1], np.diff(samples.offsets))
+        return np.arange(batch.n_nodes) + self.problem.n_labels * before
+
+    @cached_property
+    def table_rows(self) -> np.ndarray:
+        """(k tables,) the rows of own tables among those of all samples."""
+        n_rows = len(self.node_rows) + self.problem.n_labels * len(self.samples.row)
+        return np.delete(np.arange(n_rows), self.node_rows)
 
     # ------------------------------------------------------------------------------------- bounds
 
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
         """The part of the primal that is not the penalty, at the predictor p (N, width)."""
-        problem, regrets = self.problem, np.empty(len(self.problem.share))
-        costs, settings = self.costs(p, np.float64), self.settings(problem.temperature)
-        weights = self.weights(theta)
-        given = self.samples, self.trees, self.features, weights, self.rules, costs, settings
-        over_samples(
-            lambda first, last: natural_regrets(first, last, *given, self.longest, regrets),
-            problem.design.batch.node_offsets,
-            problem.n_jobs,
-        )
+        problem, regrets, k = self.problem, np.empty(len(self.problem.share)), self.problem.n_labels
+        no_rows = np.zeros((0, self.width), np.float32)
+        nobody = GibbsAdversary(no_rows, no_rows, np.zeros(0))
+        out = np.zeros((0, k)), np.zeros((0, k, k)), regrets
+        self._bounds(True, theta, p, nobody, lambda: out)
         return float(problem.share @ regrets)
 
     def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:
         """Into ``out``: G(q). Return the part of the dual that is not the penalty."""
         problem, design = self.problem, self.problem.design
         k, n_rows = problem.n_labels, self.problem.design.edges.shape[0]
-        r = np.empty((design.batch.n_nodes, k))
-
-        def add(first: int, last: int) -> np.ndarray:
-            sums = np.zeros((n_rows, k, k))
-            given = self.samples, self.trees, problem.share, adversary
-            natural_marginals(first, last, *given, self.longest, r, sums)
-            return sums
-
-        parts = over_samples(add, design.batch.node_offsets, problem.n_jobs)
-        for part in parts[1:]:
-            parts[0] += part
+        r, nothing = np.empty((design.batch.n_nodes, k)), np.zeros(0)
+        nobody = np.zeros((0, self.width), np.float32)
+        parts = self._bounds(
+            False, out, nobody, adversary, lambda: (r, np.zeros((n_rows, k, k)), nothing)
+        )
+        sums = parts[0][1]
+        for _, part, _ in parts[1:]:
+            sums += part
         node_block, edge_block = split_weights(design, out, k)
         excess = Excess(problem.labels, r, problem.node_share)
         transposed_product(design.nodes, excess, node_block, problem.n_jobs)
-        transposed_product(
-            design.edges, parts[0].reshape(-1, k * k), edge_block.reshape(-1, k * k), 1
-        )
+        transposed_product(design.edges, sums.reshape(-1, k * k), edge_block.reshape(-1, k * k), 1)
         return problem.gain(r) + problem.temperature * float(problem.share @ adversary.entropy)
+
+    def _bounds(
+        self,
+        of_weights: bool,
+        theta: np.ndarray,
+        p: np.ndarray,
+        adversary: GibbsAdversary,
+        out: Callable[[], tuple[np.ndarray, ...]],
+    ) -> list[tuple[np.ndarray, ...]]:
+        """What `natural_bounds` puts into the ``out`` of each range of samples."""
+        problem, k = self.problem, self.problem.n_labels
+        costs, settings = self.costs(p, np.float64), self.settings(problem.temperature)
+        linear = self.features, self.rows(theta), self.nodes.shape[1]
+        given = self.samples, self.trees, self.rules, linear, (costs, settings, problem.share)
+
+        def some(first: int, last: int) -> tuple[np.ndarray, ...]:
+            scratch = GibbsScratch.empty(self.longest, k, self.width, np.float64)
+            scores, found = np.zeros((2, *scratch.exps.shape))
+            found_here = out()
+            work = scratch, scores, found
+            natural_bounds(of_weights, first, last, *given, adversary, work, found_here)
+            return found_here
+
+        return over_samples(some, problem.design.batch.node_offsets, problem.n_jobs)

@@ -21,8 +21,9 @@ from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Shards, Task
-from robustruct.optimizers.tuning import COLDEST, PULL, SMOOTH, Density
+from robustruct.optimizers.tuning import COLDEST, SMOOTH, Density
 
+GIBBS_PULL = 2.0  # kappa / alpha at the start: 1.5 to 3 are alike, 2 is a pass ahead of 3 at times
 LEAST_FALL = 0.5
 """Part of a likelihood's gap that must be gone when passes have doubled; else L-BFGS takes over."""
 
@@ -81,7 +82,7 @@ def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseA
         first = next(iter(problems.values()))
         if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
             return ColdAscent(problems, centre=centre)
-    shards.retune(replace(SMOOTH, pull=PULL * shards.outline.alpha))
+    shards.retune(replace(SMOOTH, pull=GIBBS_PULL * shards.outline.alpha))
     return GibbsAscent(shards, centre=centre)
 
 

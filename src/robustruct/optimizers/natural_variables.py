@@ -19,8 +19,10 @@ from robustruct.kernels.structs import (
     NOBODY,
     GibbsAdversary,
     GibbsChanges,
+    GibbsScratch,
     Grams,
     PaddedWeights,
+    VisitScratch,
     VisitStats,
 )
 from robustruct.objectives.adversarial import Problem, even_predictor
@@ -42,17 +44,19 @@ class NaturalVariables:
         self.problem = problem
         self.objective = SmoothObjective(problem)
         batch = problem.design.batch
-        samples, rules = self.objective.samples, self.objective.rules
+        rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
         self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
-        r = np.zeros((batch.n_nodes, self.objective.width), np.float32)
-        psi = rules.unary_mask[rules.node_kind]
-        r[np.arange(batch.n_nodes), problem.labels] = 1.0
-        psi[np.arange(batch.n_nodes), problem.labels] = CERTAIN
-        tables = np.repeat(rules.pair_mask[None], samples.table_start[-1], axis=0)
-        sums = np.zeros_like(tables)
-        self.adversary = GibbsAdversary(psi, tables, r, sums, np.zeros(batch.n_samples))
+        nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
+        natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
+        one_kind = len(rules.unary_mask) == 1
+        natural[nodes] = rules.unary_mask[0 if one_kind else rules.node_kind]
+        natural[nodes, truth] = CERTAIN
+        natural[tables.reshape(-1, problem.n_labels)] = rules.pair_mask
+        marginals = np.zeros_like(natural)
+        marginals[nodes, truth] = 1.0
+        self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples))
         self._count_truth()
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
@@ -66,10 +70,12 @@ class NaturalVariables:
         x, y = labels[samples.child[slots]], labels[samples.parent[slots]]
         transposed = samples.transposed[slots] == 1
         x, y = np.where(transposed, y, x), np.where(transposed, x, y)
-        offsets = samples.offsets
-        sample = np.searchsorted(offsets, samples.child[slots], side="right") - 1
+        after = samples.offsets[1:]
+        sample = np.searchsorted(after, samples.child[slots], side="right")
         at = samples.table_start[sample] + samples.table[slots]
-        np.add.at(self.adversary.sums, (at, x, y), np.float32(1))
+        np.add.at(
+            self.adversary.marginals, (after[sample] + self.problem.n_labels * at + x, y), 1.0
+        )
 
     @cached_property
     def grams(self) -> Grams:
@@ -94,24 +100,31 @@ class NaturalVariables:
     def _changes(self) -> GibbsChanges:
         n, m = self.objective.longest
         at_once = min(AT_ONCE, max(1, self.problem.design.batch.n_samples // 100))
-        k, width = self.problem.n_labels, self.objective.width
+        rows = at_once * (n + m * self.problem.n_labels)
         return GibbsChanges(
-            np.zeros((at_once, n, width), np.float32),
-            np.zeros((at_once, m, k, width), np.float32),
-            np.zeros(at_once, np.bool_),
+            np.zeros((rows, self.objective.width), np.float32), np.zeros(at_once, np.bool_)
         )
+
+    def _scratch(self) -> VisitScratch:
+        """For one thread."""
+        width, columns = self.objective.width, int(self.grams.n_columns.max(initial=0))
+        gibbs = GibbsScratch.empty(self.objective.longest, self.problem.n_labels, width, np.float32)
+        points = np.zeros((5, *gibbs.exps.shape), np.float32)
+        others = (np.zeros((size, width), np.float32) for size in (3, columns))
+        return VisitScratch(gibbs, *points, *others)
 
     # ------------------------------------------------------------------------------------- visits
 
+    @cached_property
+    def _weights(self) -> PaddedWeights:
+        d, e = self.objective.nodes.shape[1], self.objective.edges.shape[1]
+        shape = d + e * self.problem.n_labels, self.objective.width
+        return PaddedWeights(np.zeros(shape, np.float32), d)
+
     def working(self, theta: np.ndarray, rows: np.ndarray | None) -> PaddedWeights:
-        """θ as visits take it; `put_back` returns it."""
-        objective, k = self.objective, self.problem.n_labels
-        weights = PaddedWeights(
-            np.zeros((objective.nodes.shape[1], objective.width), np.float32),
-            np.zeros((objective.edges.shape[1], k * objective.width), np.float32),
-        )
-        self._convert(to_single, weights, theta, rows)
-        return weights
+        """θ as visits take it, or the rows of it that they touch; `put_back` returns it."""
+        self._convert(to_single, self._weights, theta, rows)
+        return self._weights
 
     def put_back(self, weights: PaddedWeights, theta: np.ndarray, rows: np.ndarray | None) -> None:
         """θ as visits have left it."""
@@ -124,24 +137,11 @@ class NaturalVariables:
         theta: np.ndarray,
         rows: np.ndarray | None,
     ) -> None:
-        full = self.objective.weights(theta)
-        given = full.node, full.edge.reshape(-1, self.problem.n_labels)
-        single = weights.node, weights.edge.reshape(-1, self.objective.width)
-        n_nodes, n_edges = map(len, given)
-        every = np.arange(n_nodes + n_edges) if rows is None else rows
-        of_edges = int(np.searchsorted(every, n_nodes))
-        parts = every[:of_edges], every[of_edges:] - n_nodes
-        for one, other, own in zip(given, single, parts, strict=True):
-
-            def some(
-                part: slice,
-                one: np.ndarray = one,
-                other: np.ndarray = other,
-                own: np.ndarray = own,
-            ) -> None:
-                convert(one, other, own[part])
-
-            over_ranges(some, len(own), self.problem.n_jobs)
+        full, single = self.objective.rows(theta), weights.rows
+        every = np.arange(len(full)) if rows is None else rows
+        over_ranges(
+            lambda part: convert(full, single, every[part]), len(every), self.problem.n_jobs
+        )
 
     def visit(self, order: np.ndarray, weights: PaddedWeights, spec: PassSpec) -> None:
         """Improve the variables of the samples in ``order``, and θ with them.
@@ -155,13 +155,14 @@ class NaturalVariables:
         at_once = len(self._changes.moved)
         given = objective.samples, objective.trees, objective.features, weights
         own = objective.rules, game, self.adversary, self.grams
-        found = self._changes, VisitStats(self.gap, self.predictor_regret, self.regrets)
+        stats = VisitStats(self.gap, self.predictor_regret, self.regrets)
         threads = range(min(n_threads(problem.n_jobs), at_once))
+        found = [(self._changes, stats, self._scratch()) for _ in threads]
         for first in range(0, len(order), BATCHES_A_CALL * at_once):
             some = order[first : first + BATCHES_A_CALL * at_once]
             counters = np.array([0, 0, min(at_once, len(some))], np.int64)
             together(
-                natural_visits, [(t == 0, counters, some, *given, *own, found) for t in threads]
+                natural_visits, [(t == 0, counters, some, *given, *own, found[t]) for t in threads]
             )
 
     def _temperature(self, number: int) -> float:
@@ -176,13 +177,11 @@ class NaturalVariables:
         """The centres p0 go to where the predictor is."""
         if self.inv_mu == 0.0:
             return
-        costs, offsets = self.objective.costs(self.p0, np.float32), self.objective.samples.offsets
-        rules = self.objective.rules
+        samples, rules = self.objective.samples, self.objective.rules
+        given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu
         over_samples(
-            lambda first, last: move_predictors(
-                offsets[first], offsets[last], costs, rules, self.inv_mu, self.adversary.r
-            ),
-            offsets,
+            lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
+            samples.offsets,
             self.problem.n_jobs,
         )
 
