@@ -11,6 +11,7 @@ from robustruct.features import split_weights
 from robustruct.kernels import component_steps as steps
 from robustruct.kernels import labelling_oracle as oracle
 from robustruct.kernels import weight_changes
+from robustruct.kernels._jit import Whole
 from robustruct.kernels.structs import (
     Components,
     Move,
@@ -24,11 +25,13 @@ from robustruct.kernels.structs import (
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.tuning import DENSE
 
+kernel = njit(pipeline_class=Whole)  # helpers are called as kernels call them
+
 
 def from_python(helper):
     """A helper of kernels as a function that Python can call."""
 
-    @njit
+    @kernel
     def call(*arguments):
         return helper(*arguments)
 
@@ -38,22 +41,18 @@ def from_python(helper):
 # Parts of kernels, which numba takes in only with their arguments spelt out.
 
 
-@njit
-def own_design(lo, hi, design):
-    return oracle.own_design(lo, hi, design)
-
-
-@njit
+@kernel
 def lay_out(c, sample, move, components, features, tables, weights, changes):
     return steps.lay_out(c, sample, move, components, features, tables, weights, changes)
 
 
-@njit
+@kernel
 def apply_change(c, sample, move, components, features, tables, weights, changes, step):
     steps.apply_change(c, sample, move, components, features, tables, weights, changes, step)
 
 
-own_structure = from_python(oracle.own_structure)
+# Views of arrays in tuples are not for Python: these two run as it would.
+own_structure, own_design = oracle.own_structure.py_func, oracle.own_design.py_func
 gather_scores = from_python(oracle.gather_scores)
 find_components = from_python(steps.find_components)
 update_scores = from_python(steps.update_scores)

@@ -138,7 +138,11 @@ class Frugal(Lower):
         if self._lends and self._returned:
             _LENDERS.add((self.func_ir.func_id.func, tuple(self.fndesc.argtypes)))
         else:
-            self._owned |= self._returned & self._counted
+            views = self._returned & self._counted - self._owned
+            tuples = any(isinstance(kind, types.BaseNamedTuple) for kind in self.fndesc.argtypes)
+            if views and tuples and not self.flags.no_cpython_wrapper:
+                raise LoweringError("Python may not be given views of arrays in tuples")
+            self._owned |= views
         self._lent = self._counted - self._owned
         self._returns_arrays = not self._lends and bool(self._returned & self._counted)
         self._values = self._lasting_values()
