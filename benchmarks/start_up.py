@@ -181,7 +181,8 @@ def main() -> None:
     names = options.only or list(all_code)
     with tempfile.TemporaryDirectory() as folder:
         if any(".model" in all_code[name] for name in names):
-            seconds(PREPARE, folder, None)
+            with tempfile.TemporaryDirectory() as cache:  # what is kept elsewhere is found too
+                seconds(PREPARE, folder, cache)
         for name in names:
             row = measured(name, all_code[name], folder, options.repeat)
             if options.json:  # at once, as all of them take minutes
