@@ -101,7 +101,7 @@ class Trial:
         deviations = other.costs - self.costs - gain * self.weights
         n = len(deviations)
         variance = n / max(n - 1, 1) * np.sum(deviations**2)
-        # Where one sample alone differs, and all weigh the same, the two are equal but for rounding.
+        # Where one sample alone differs and all weigh the same, the two are equal but for rounding.
         return bool(gain > (1.0 + 1e-6) * np.sqrt(variance) / self.weights.sum())
 
     def of(self, samples: np.ndarray) -> Trial:
