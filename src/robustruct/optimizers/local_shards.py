@@ -188,15 +188,15 @@ class LocalShards:
         """Have visits keep the rows that they change, as long as this lasts."""
         self._kept.place[:] = -1
         self._kept.count[:] = 0
-        dual = [shard.dual for shard in self.shards.values()]
-        changing = [one for one in dual if isinstance(one, DualVariables)]
-        for one in changing:
-            one.kept = self._kept
+        # Only natural variables are others, and they change a copy of θ.
+        changing = [cast(DualVariables, shard.dual) for shard in self.shards.values()]
+        for dual in changing:
+            dual.kept = self._kept
         try:
             yield self._kept
         finally:
-            for one in changing:
-                one.kept = None
+            for dual in changing:
+                dual.kept = None
 
     @cached_property
     def _kept(self) -> KeptRows:
