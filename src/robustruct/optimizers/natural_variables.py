@@ -31,7 +31,10 @@ from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_ranges, over_samples, together
 
-AT_ONCE = 8  # samples visited under the same θ: costs nothing, 32 cost two passes of 8
+AT_ONCE = 8  # samples visited under the same θ at first: 32 cost two passes of 8
+SLOW = 0.7  # of the last pass's gap: where more is left, half as many samples are visited at once
+FASTEST, STEP = 100.0, 2.0  # by how much mu may fall, and by how much it changes in a pass
+LITTLE = 0.01  # of the adversaries' gap: a predictor that gives away less may follow more slowly
 BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
 SMALL = 64  # nodes of a sample whose rows are always multiplied with each other beforehand
 CERTAIN = 20.0  # natural parameter of the truth at the start
@@ -46,7 +49,9 @@ class NaturalVariables:
         batch = problem.design.batch
         rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
-        self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
+        self.least_inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
+        self.inv_mu, self.last_gap, self.temperature = self.least_inv_mu, np.inf, np.inf
+        self.at_once = min(AT_ONCE, max(1, batch.n_samples // 100))
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
         natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
@@ -99,10 +104,9 @@ class NaturalVariables:
     @cached_property
     def _changes(self) -> GibbsChanges:
         n, m = self.objective.longest
-        at_once = min(AT_ONCE, max(1, self.problem.design.batch.n_samples // 100))
-        rows = at_once * (n + m * self.problem.n_labels)
+        rows = AT_ONCE * (n + m * self.problem.n_labels)
         return GibbsChanges(
-            np.zeros((rows, self.objective.width), np.float32), np.zeros(at_once, np.bool_)
+            np.zeros((rows, self.objective.width), np.float32), np.zeros(AT_ONCE, np.bool_)
         )
 
     def _scratch(self) -> VisitScratch:
@@ -149,15 +153,18 @@ class NaturalVariables:
         A visit is one step, however many are asked for: its length is searched for.
         """
         self._gain = None
-        objective, problem = self.objective, self.problem
-        settings = objective.settings(self._temperature(spec.number), self.inv_mu)
+        objective, problem, at_once = self.objective, self.problem, self.at_once
+        temperature = self._temperature(spec.number)
+        if temperature != self.temperature:
+            self.temperature, self.last_gap = temperature, np.inf
+        settings = objective.settings(temperature, self.inv_mu)
         game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
-        at_once = len(self._changes.moved)
+        changes = GibbsChanges(*(part[: len(part) // AT_ONCE * at_once] for part in self._changes))
         given = objective.samples, objective.trees, objective.features, weights
         own = objective.rules, game, self.adversary, self.grams
         stats = VisitStats(self.gap, self.predictor_regret, self.regrets)
         threads = range(min(n_threads(problem.n_jobs), at_once))
-        found = [(self._changes, stats, self._scratch()) for _ in threads]
+        found = [(changes, stats, self._scratch()) for _ in threads]
         for first in range(0, len(order), BATCHES_A_CALL * at_once):
             some = order[first : first + BATCHES_A_CALL * at_once]
             counters = np.array([0, 0, min(at_once, len(some))], np.int64)
@@ -174,16 +181,34 @@ class NaturalVariables:
     # ------------------------------------------------------------------------- what they amount to
 
     def move_predictors(self) -> None:
-        """The centres p0 go to where the predictor is."""
-        if self.inv_mu == 0.0:
-            return
-        samples, rules = self.objective.samples, self.objective.rules
-        given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu
-        over_samples(
-            lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
-            samples.offsets,
-            self.problem.n_jobs,
-        )
+        """The centres p0 go to where the predictor is, once a pass."""
+        if self.inv_mu > 0.0:
+            samples, rules = self.objective.samples, self.objective.rules
+            given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu
+            over_samples(
+                lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
+                samples.offsets,
+                self.problem.n_jobs,
+            )
+        self._steer()
+
+    def _steer(self) -> None:
+        """Settings of the next pass, by what the last one saw.
+
+        Samples that are visited under the same θ push it too far together where the penalty is
+        weak for the costs. A predictor that gives away more than the adversaries follows too
+        slowly: mu, in units of the largest cost, is too large where most costs are small.
+        """
+        share = self.problem.share
+        gap, regret = float(share @ self.gap), float(share @ self.predictor_regret)
+        if gap > SLOW * self.last_gap:
+            self.at_once = max(1, self.at_once // 2)
+        self.last_gap = gap
+        least = self.least_inv_mu
+        if regret > gap:
+            self.inv_mu = min(self.inv_mu * STEP, least * FASTEST)
+        elif regret < LITTLE * gap:
+            self.inv_mu = max(self.inv_mu / STEP, least)
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
@@ -217,6 +242,7 @@ class NaturalVariables:
             "gap": self.gap,
             "given": self.predictor_regret,
             "regrets": self.regrets,
+            "steering": np.array([self.inv_mu, self.last_gap, self.temperature, self.at_once]),
             **self.adversary._asdict(),
         }
 
@@ -224,4 +250,6 @@ class NaturalVariables:
         """Go on from an earlier `state`."""
         for name, value in self.state().items():
             value[:] = state[name]
-        self._gain = None
+        *steering, at_once = state["steering"].tolist()
+        self.inv_mu, self.last_gap, self.temperature = steering
+        self.at_once, self._gain = int(at_once), None
