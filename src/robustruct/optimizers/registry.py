@@ -69,19 +69,23 @@ def chosen(
             return _orthant_wise()
         # Without costs in training it is the likelihood, whatever it is called.
         likelihood = temperature == np.inf
+        # A game at infinity is one of several temperatures: the kernels are needed anyway.
+        fewest = MANY_NODES if objective == "likelihood" else 0
         optimizer = AUTO["likelihood" if likelihood else objective]
-        if (0 < temperature < np.inf) or (likelihood and _suits_natural_ascent(tol, shards)):
+        if (0 < temperature < np.inf) or (
+            likelihood and _suits_natural_ascent(tol, shards, fewest)
+        ):
             optimizer = "natural_ascent"
     return OPTIMIZERS[optimizer]()
 
 
-def _suits_natural_ascent(tol: float, shards: SamplesOutline) -> bool:
+def _suits_natural_ascent(tol: float, shards: SamplesOutline, fewest: int) -> bool:
     """Whether it should be quicker than L-BFGS on a likelihood: many nodes with sparse features."""
     problem = shards.local_problem
     if problem is None or tol < FINEST:
         return False
     batch = problem.design.batch
-    if batch.n_chords or batch.n_nodes < MANY_NODES:
+    if batch.n_chords or batch.n_nodes < fewest:
         return False
     if batch.n_samples * problem.n_labels**2 > MANY_PAIRS or not shards.tuning.scales.trivial:
         return False
