@@ -55,7 +55,7 @@ FOLDS = 5
 LARGE = 20_000  # nodes from which one part held out says enough
 REPEATS = 4  # of the folds at most, the later ones for the best settings only; fewer where all of
 # them together would hold out more than LARGE nodes
-FINALISTS = 6  # settings that are compared once more
+FINALISTS = 8  # settings that are compared once more, at most
 
 
 class Place(NamedTuple):
@@ -204,15 +204,22 @@ class _Search:
         """The points to try, each with its folds, once all before it have been tried."""
         for place in self.places():
             yield place, self.folds
-        finalists = self.finalists() if self.others else []
-        if len(finalists) > 1:
-            others = [_Fold(self.model, *given) for given in self.others]
-            for place in finalists:
-                yield place, others
+        if not self.others or len(self.contenders()) == 1:
+            return
+        others = [_Fold(self.model, *given) for given in self.others]
+        for _ in range(FINALISTS):
+            left = [place for place in self.contenders() if len(self.found[place]) < len(self.tests)]
+            if not left:
+                return
+            yield left[0], others
 
-    def finalists(self) -> list[Place]:
-        """The best places, without those that are clearly worse than the first of them."""
-        ranked = sorted(self.trials, key=self.rank, reverse=True)[:FINALISTS]
+    def contenders(self) -> list[Place]:
+        """The places that are not clearly worse than the best, the best first.
+
+        The best of many is better by luck too. Once it has been tried in other folds it may cost
+        more, and others come into question that did not before.
+        """
+        ranked = sorted(self.trials, key=self.rank, reverse=True)
         best = self.best_of(ranked[0])
         return [place for place in ranked if not best.clearly_better(self.best_of(place))]
 
@@ -269,16 +276,17 @@ class _Search:
             yield from self._refined(self.ranking())
 
     def _refined(self, ranking: Sequence[Place]) -> Iterator[Place]:
-        """Along alpha from the best place, and from the corners that are not clearly worse.
+        """Along alpha from the best place, and from the corners.
 
         So the choice is as good as that of each corner alone, which goes along alpha from its own
-        best place.
+        best place. Where there is one fold, as samples are many, corners are left out that are
+        clearly worse.
         """
         corners = [place for place in ranking[1:] if place[:2] in CORNERS]
         for place in (ranking[0], *corners):
             best = self.best_of(self.ranking()[0])
-            clearly = best.clearly_better(self.best_of(place))
-            for direction in () if clearly else (1, -1):
+            skipped = len(self.folds) == 1 and best.clearly_better(self.best_of(place))
+            for direction in () if skipped else (1, -1):
                 yield from self._slide(place, direction)
 
     def _slide(self, place: Place, direction: int) -> Iterator[Place]:
