@@ -6,13 +6,15 @@ them it refuses the function, and code that was put into the first two beforehan
 that is read-only when it runs, it does not look at. Here both work.
 """
 
+import functools
 import threading
 import time
 from contextlib import contextmanager
 
+import llvmlite.binding as llvm
 from numba.core import event
 from numba.core.caching import FunctionCache, NullCache
-from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import c_helpers
 
 from robustruct.progress import note
 
@@ -29,13 +31,24 @@ def _read_only(locator):
 _ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._locator_classes[:2]]
 
 
+@functools.cache
+def _name_counters():
+    """Tell LLVM where functions of numba's own C library are that count references.
+
+    Compiled code holds those that numba writes itself, so reading it needs these names alone, and
+    not what `rtsys.initialize` compiles besides: some 30 MiB, most of it for LLVM's compiler.
+    """
+    for name, address in c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 @contextmanager
 def _not_refreshed(context):
     """Numba would load all that it can compile before it reads code, which needs less to run.
 
     Whatever compiles has the rest loaded.
     """
-    rtsys.initialize(context)
+    _name_counters()
     context.refresh = lambda: None
     try:
         yield
