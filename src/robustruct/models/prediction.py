@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, InvalidInputError
@@ -23,6 +22,7 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
@@ -63,7 +63,7 @@ def usual_decision(plan: Plan) -> str:
     return "bayes" if plan.objective == "hinge" else "predictor"
 
 
-class Prediction:
+class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
@@ -85,7 +85,7 @@ class Prediction:
     # ------------------------------------------------------------------------- samples to scores
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
-        check_is_fitted(self)
+        self._check_fitted()
         X = as_listed(X)
         flat = is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
@@ -252,7 +252,7 @@ class Prediction:
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
         """
-        check_is_fitted(self)
+        self._check_fitted()
 
         def decided(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
@@ -288,7 +288,7 @@ class Prediction:
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
         """
-        check_is_fitted(self)
+        self._check_fitted()
 
         def distributions(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
