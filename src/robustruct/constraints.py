@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from robustruct.arrays import is_sparse
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
 from robustruct.graphs import Batch
@@ -134,7 +134,7 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
         return []
     listed = isinstance(forbidden, Iterable) and not (
         isinstance(forbidden, str)
-        or sp.issparse(forbidden)
+        or is_sparse(forbidden)
         or (isinstance(forbidden, np.ndarray) and forbidden.ndim == 0)
     )
     if not listed:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from robustruct._lazy import cached_property
 from robustruct.kernels.linear import (
@@ -16,6 +15,9 @@ from robustruct.kernels.linear import (
     sparse_transposed_product,
 )
 from robustruct.parallel import n_threads, over_pieces, over_samples, stretches
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,8 @@ class SparseRows:
 
     def to_scipy(self) -> sp.csr_array:
         """The same rows as a scipy array, sharing memory."""
+        import scipy.sparse as sp  # takes long to load
+
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 
@@ -186,9 +190,9 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
             return matrix, np.arange(n)
         rows, row_of = np.unique(matrix, axis=0, return_inverse=True)
         return np.ascontiguousarray(rows), row_of.reshape(-1).astype(np.intp, copy=False)
-    ordered = matrix.to_scipy()
-    ordered.sort_indices()
-    indptr, columns, data = matrix.indptr.tolist(), ordered.indices, ordered.data
+    by_column = np.lexsort((matrix.indices, np.repeat(np.arange(n), np.diff(matrix.indptr))))
+    columns, data = matrix.indices[by_column], matrix.data[by_column]
+    indptr = matrix.indptr.tolist()
     known: dict[bytes, int] = {}
     row_of = np.empty(n, np.intp)
     first: list[int] = []
@@ -199,7 +203,7 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
         if len(first) < len(known):
             first.append(i)
     kept = SparseRows.assemble(
-        matrix.indptr, matrix.indices, matrix.data, matrix.shape[1], np.array(first, np.intp), False
+        matrix.indptr, columns, data, matrix.shape[1], np.array(first, np.intp), False
     )
     return kept, row_of
 
@@ -208,6 +212,9 @@ def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
     """The same rows in compressed form."""
     if isinstance(matrix, SparseRows):
         return matrix
-    rows = sp.csr_array(matrix)
-    indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
-    return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))
+    some = matrix != 0.0
+    indptr = np.zeros(matrix.shape[0] + 1, np.intp)
+    np.cumsum(np.count_nonzero(some, axis=1), out=indptr[1:])
+    rows, columns = some.nonzero()
+    shape = (matrix.shape[0], matrix.shape[1])
+    return SparseRows(indptr, columns.astype(np.int32), matrix[rows, columns], shape)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import as_array
+from robustruct.arrays import as_array, is_sparse
 from robustruct.errors import InvalidInputError
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.columns import Blocks
@@ -34,7 +33,7 @@ class Parts:
         if hasattr(samples, "__array__"):
             array = as_array(samples, "X")
             samples = list(array) if array.ndim == 1 and array.dtype == object else array
-        if sp.issparse(samples) or isinstance(samples, np.ndarray):
+        if is_sparse(samples) or isinstance(samples, np.ndarray):
             return cls._of_rows(samples)
         if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
             raise InvalidInputError(
@@ -83,7 +82,7 @@ def _offsets(sizes: list[int]) -> np.ndarray:
 
 def _checked_chain(sample: Any, s: int) -> Any:
     if not (
-        sp.issparse(sample)
+        is_sparse(sample)
         or hasattr(sample, "__array__")
         or isinstance(sample, list | tuple | CodedAttributes)
     ):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import refuse_masked
+from robustruct.arrays import is_sparse, refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
 
@@ -131,7 +130,7 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
 
 
 def _checked_rows(features: Any, field: str) -> Any:
-    if sp.issparse(features):
+    if is_sparse(features):
         n_dimensions: int = getattr(features, "ndim", 2)
         if n_dimensions != 2:
             raise InvalidInputError(

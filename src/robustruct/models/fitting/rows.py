@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import as_array, as_csr, refuse_masked
+from robustruct.arrays import as_array, as_csr, is_sparse, refuse_masked
 from robustruct.errors import InvalidInputError, InvalidTypeError
 from robustruct.labels import as_labels
 from robustruct.models.estimator import Estimator
@@ -19,7 +18,7 @@ def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = Fal
     from sklearn.exceptions import NotFittedError  # takes long to load
     from sklearn.utils.validation import validate_data
 
-    if sp.issparse(X):
+    if is_sparse(X):
         X = as_csr(X, "X")
     else:
         refuse_masked(X, "X")
@@ -45,7 +44,7 @@ def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = Fal
 
 
 def _check_finite(rows: Any) -> None:
-    sparse = sp.issparse(rows)
+    sparse = is_sparse(rows)
     values = rows.data if sparse else rows
     if np.isfinite(values).all():
         return
