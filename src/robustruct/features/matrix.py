@@ -72,6 +72,26 @@ class SparseRows:
         entries = self.indices[begin:end], self.data[begin:end]
         return SparseRows(indptr, *entries, (last - first, self.shape[1]))
 
+    def take(self, rows: np.ndarray) -> SparseRows:
+        """The given rows, in the given order."""
+        sizes = np.diff(self.indptr)[rows]
+        indptr = np.zeros(len(rows) + 1, np.intp)
+        np.cumsum(sizes, out=indptr[1:])
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        shape = (len(rows), self.shape[1])
+        return SparseRows(indptr, self.indices[entries], self.data[entries], shape)
+
+    def inner(self, other: SparseRows) -> float:
+        """The sum of the products of all entries with those in the same place of ``other``."""
+        mine, others = (rows._row_of * self.shape[1] + rows.indices for rows in (self, other))
+        _, here, there = np.intersect1d(mine, others, assume_unique=True, return_indices=True)
+        return float(self.data[here] @ other.data[there])
+
+    @property
+    def _row_of(self) -> np.ndarray:
+        """(nnz,) the row of each entry."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
     def to_scipy(self) -> sp.csr_array:
         """The same rows as a scipy array, sharing memory."""
         import scipy.sparse as sp  # takes long to load
@@ -170,14 +190,7 @@ def label_sums(
 
 def take_rows(matrix: FeatureMatrix, rows: np.ndarray) -> FeatureMatrix:
     """The given rows, in the given order."""
-    if isinstance(matrix, np.ndarray):
-        return matrix[rows]
-    sizes = np.diff(matrix.indptr)[rows]
-    indptr = np.zeros(len(rows) + 1, np.intp)
-    np.cumsum(sizes, out=indptr[1:])
-    entries = np.repeat(matrix.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
-    shape = (len(rows), matrix.shape[1])
-    return SparseRows(indptr, matrix.indices[entries], matrix.data[entries], shape)
+    return matrix[rows] if isinstance(matrix, np.ndarray) else matrix.take(rows)
 
 
 def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
@@ -190,7 +203,7 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
             return matrix, np.arange(n)
         rows, row_of = np.unique(matrix, axis=0, return_inverse=True)
         return np.ascontiguousarray(rows), row_of.reshape(-1).astype(np.intp, copy=False)
-    by_column = np.lexsort((matrix.indices, np.repeat(np.arange(n), np.diff(matrix.indptr))))
+    by_column = np.lexsort((matrix.indices, matrix._row_of))
     columns, data = matrix.indices[by_column], matrix.data[by_column]
     indptr = matrix.indptr.tolist()
     known: dict[bytes, int] = {}
