@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import is_sparse
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
@@ -67,8 +68,9 @@ class Constraints:
             _add_scheme(rules, labels, scheme)
         return rules
 
-    @property
+    @cached_property
     def empty(self) -> bool:
+        """Whether there are none; of what `build` has made, which does not change."""
         masks = (self.pairs, self.starts, self.ends, self.types)
         return not any(np.isinf(mask).any() for mask in masks)
 

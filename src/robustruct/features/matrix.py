@@ -110,6 +110,8 @@ class Rows(Protocol):
 
 def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
     """``values`` with the type and layout that the kernels are compiled for."""
+    if isinstance(values, np.ndarray) and values.dtype == dtype and values.flags.carray:
+        return values
     return np.require(values, dtype, ["C", "W"])
 
 
