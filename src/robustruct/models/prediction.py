@@ -155,8 +155,8 @@ class Prediction(Estimator):
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
-            best = np.where(np.isneginf(game.scores.unary), np.inf, answers).min(axis=1)
-            parts.append(play.p - (answers - best[:, None]) / (np.ptp(game.cost) or 1.0))
+            best = np.where(game.scores.unary == -np.inf, np.inf, answers).min(axis=1)
+            parts.append(play.p - (answers - best[:, None]) / (game.cost_range[1] or 1.0))
         return _joined(parts)
 
     def _gibbs(self, found: Scores) -> np.ndarray:
