@@ -161,7 +161,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     about = machine("scipy", "highspy")
     rows = [overhead(*one) for one in calls() if options.only in one[0]]
-    show(rows, about, options.json)
+    if rows:
+        show(rows, about, options.json)
     if options.games:
         show([against_highs(*size, options.games) for size in SIZES], about, options.json)
 

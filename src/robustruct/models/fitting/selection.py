@@ -206,7 +206,9 @@ class _Search:
             return
         others = [_Fold(self.model, *given) for given in self.others]
         for _ in range(FINALISTS):
-            left = [place for place in self.contenders() if len(self.found[place]) < len(self.tests)]
+            left = [
+                place for place in self.contenders() if len(self.found[place]) < len(self.tests)
+            ]
             if not left:
                 return
             yield left[0], others
