@@ -51,6 +51,7 @@ PREPARE = (
     SENTENCES
     + """
 AGM(tol=0.2, alpha=0.01, random_state=0).fit(X, y).save("small.model")
+CRF(alpha=0.01).fit(X, y).save("crf.model")
 lines = ("\\n".join(f"{tag}{draw.randrange(9)} {tag}" for tag in s) for s in y)
 open("small.conll", "w").write("\\n\\n".join(lines) + "\\n")
 from robustruct.cli.train import train
@@ -87,6 +88,7 @@ COMPILED = {
     "first fit of AutoModel": FIT + "AutoModel('absolute', alphas=[1.0]).fit(data.X, data.y)",
     "a model file, before data": LOADED,
     "a model file's first predict": LOADED + "model.set_params(decision='map').predict(X)",
+    "a CRF's file and its first predict": LOADED.replace("small", "crf") + "model.predict(X)",
     "a model file's first predict_proba": LOADED + "model.predict_proba(X)",
     "robustruct predict": COMMAND.format(["predict", "files.model", "small.conll"]),
     "robustruct compare": COMMAND.format(["compare", "--quiet", "--no-report"]),
@@ -108,7 +110,11 @@ BARS = {
 }
 
 
-MEMORY_BARS = {"a model file, before data": 120}
+MEMORY_BARS = {
+    "a model file, before data": 120,
+    "a model file's first predict": 120,
+    "a CRF's file and its first predict": 120,
+}
 
 
 def seconds(code: str, folder: str, cache: str | None) -> Seconds:

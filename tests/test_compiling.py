@@ -90,11 +90,14 @@ def test_somebody_at_a_terminal_is_told_once_while_it_happens(tmp_path: Path) ->
     ("asking", "told"),
     [
         ("", False),
+        ("sys.ps1 = '>>> '\n", True),  # as in a notebook
         ("import logging; logging.basicConfig(level='INFO')\n", True),
         ("with progress.progress('fitting'): ", True),
     ],
 )
-def test_without_a_terminal_only_those_who_ask_are_told(tmp_path, asking: str, told: bool) -> None:
+def test_without_a_terminal_those_who_ask_or_type_are_told(
+    tmp_path, asking: str, told: bool
+) -> None:
     found = stderr_of(COMPILE + asking + "work()", NUMBA_CACHE_DIR=str(tmp_path))
     assert ("compiling code for this machine" in found) == told
     assert found.endswith("compiled\n")

@@ -51,12 +51,27 @@ for kind in (AGM, CRF, SSVM):
         model.save(folder + "/model")
         robustruct.load(folder + "/model").predict(X)
 """
+GAMES = """
+import sys
+from robustruct import AutoModel, solve_game
+
+X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
+model = AutoModel(alphas=[1.0], tol=0.1, random_state=0).fit(X, y)
+model.predict(X), model.predict_proba(X)
+solve_game([[0.0, 1.0], [1.0, 0.5]], [(0, 1)], [[[0.0, 1.0], [1.0, 0.0]]], [[0, 1], [3, 0]])
+"""
 
 
-def test_a_fit_loads_neither_metrics_of_scikit_learn_nor_solvers_of_games() -> None:
-    slow = ("sklearn.metrics", "sklearn.model_selection", "highspy", "robustruct.game.solvers")
+def test_a_fit_loads_neither_scikit_learn_nor_scipy_nor_solvers_of_games() -> None:
+    slow = ("sklearn", "scipy.sparse", "scipy.linalg", "highspy", "robustruct.game.solvers")
     loaded = f"[name for name in {slow} if name in sys.modules]"
     assert run(f"{FIT_AND_USE}\nprint({loaded})") == "[]\n"
+
+
+def test_neither_does_a_choice_or_a_game() -> None:
+    slow = ("sklearn", "scipy.sparse", "scipy.linalg", "highspy")
+    loaded = f"[name for name in {slow} if name in sys.modules]"
+    assert run(f"{GAMES}\nprint({loaded})") == "[]\n"
 
 
 def test_lazy_names_are_those_of_modules_whatever_was_loaded_first() -> None:

@@ -6,6 +6,7 @@ still there, and sparse matrices whose indices point outside.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -50,6 +51,15 @@ def length(values: Any) -> int | None:
         return len(values)
     except TypeError:
         return None
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether it is a sparse matrix or array of SciPy, of which there is none before it is loaded.
+
+    Loading it here would take as long as all of numpy does.
+    """
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
 
 
 def refuse_masked(values: Any, field: str) -> None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from robustruct._lazy import cached_property
+from robustruct.arrays import is_sparse
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features import Design
 from robustruct.graphs import Batch
@@ -67,8 +68,9 @@ class Constraints:
             _add_scheme(rules, labels, scheme)
         return rules
 
-    @property
+    @cached_property
     def empty(self) -> bool:
+        """Whether there are none; of what `build` has made, which does not change."""
         masks = (self.pairs, self.starts, self.ends, self.types)
         return not any(np.isinf(mask).any() for mask in masks)
 
@@ -134,7 +136,7 @@ def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any
         return []
     listed = isinstance(forbidden, Iterable) and not (
         isinstance(forbidden, str)
-        or sp.issparse(forbidden)
+        or is_sparse(forbidden)
         or (isinstance(forbidden, np.ndarray) and forbidden.ndim == 0)
     )
     if not listed:

@@ -142,15 +142,15 @@ def marginals(
     log_partition = np.empty(batch.n_samples)
     r = np.empty((batch.n_nodes, k))
     q = np.empty((batch.n_slots if edges else 0, k, k))
-    table_max = scores.tables.max(axis=(1, 2))
-    table_max[~np.isfinite(table_max)] = 0.0
-    exp_tables = np.exp(scores.tables - table_max[:, None, None])
+    table_max, exp_tables = np.empty(len(scores.tables)), np.empty(scores.tables.shape)
+    flat = (-1, k * k)
+    relative_exponentials(scores.tables.reshape(flat), table_max, exp_tables.reshape(flat))
     graph = junction_trees(scores) if batch.n_chords else None
     # The marginals of a node replace the exponentials, which are needed no longer.
     exponentials = Exponentials(r, np.empty(batch.n_nodes), exp_tables, table_max)
 
     def work(first: int, last: int) -> np.ndarray:
-        gibbs = Gibbs(log_partition, r, q, np.zeros_like(scores.tables))
+        gibbs = Gibbs(log_partition, r, q, np.zeros(scores.tables.shape))
         nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
         relative_exponentials(scores.unary[nodes], exponentials.top[nodes], r[nodes])
         over_kinds(
@@ -173,7 +173,7 @@ def marginals(
 
 def relative_exponentials(values: np.ndarray, top: np.ndarray, out: np.ndarray) -> None:
     """out = exp(values - top), top the largest of each row (or 0 if that is -inf)."""
-    np.max(values, axis=1, out=top)
+    np.maximum.reduce(values, axis=1, out=top)
     top[~np.isfinite(top)] = 0.0
     np.subtract(values, top[:, None], out=out)
     np.exp(out, out=out)

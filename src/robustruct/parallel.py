@@ -60,6 +60,8 @@ def over_pieces(
     work: Callable[[int, int], T], pieces: Sequence[tuple[int, int]], n_jobs: int | None = -1
 ) -> list[T]:
     """``work(first, last)`` for each of the pieces; results in order."""
+    if len(pieces) == 1 and n_jobs != 0:
+        return [work(*pieces[0])]
     threads = min(n_threads(n_jobs), len(pieces))
 
     def some(t: int) -> list[T]:

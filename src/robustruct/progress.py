@@ -33,14 +33,19 @@ def notes(wanted: bool) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """A line on stderr if somebody asked for it, or did not say and is at a terminal.
+    """A line on stderr if somebody asked for it, or did not say and is at a terminal or a notebook.
 
     Elsewhere it is information in the log, which Python shows to nobody by itself.
     """
-    if sys.stderr is not None and (any(_asked) if _asked else sys.stderr.isatty()):
+    if sys.stderr is not None and (any(_asked) if _asked else _somebody_watches()):
         print(f"robustruct: {text}", file=sys.stderr, flush=True)
     else:
         LOG.info("%s", text)
+
+
+def _somebody_watches() -> bool:
+    """Python has a prompt where it is interactive, as in notebooks, whose stderr is no terminal."""
+    return sys.stderr.isatty() or hasattr(sys, "ps1")
 
 
 @contextmanager

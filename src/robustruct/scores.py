@@ -72,12 +72,11 @@ class Scores:
 
     @classmethod
     def arranged(cls, batch: Batch, unary: np.ndarray, pairwise: np.ndarray) -> Scores:
-        """`from_user` for arrays of float64 that are known to fit, and may be kept."""
+        """`from_user` for arrays of float64 that are known to fit, and may be kept and changed."""
         if batch.n_edges:
-            transposed = batch.flipped[batch.slot_of_edge]
-            if transposed.any():
-                swapped = pairwise.transpose(0, 2, 1)
-                pairwise = np.where(transposed[:, None, None], swapped, pairwise)
+            swapped = batch.edge_of[batch.flipped]
+            if len(swapped):
+                pairwise[swapped] = pairwise[swapped].transpose(0, 2, 1)
         else:
             pairwise = np.zeros((1, *pairwise.shape[1:]))
         return cls(

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import LARGEST, as_floats, length
+from robustruct.arrays import LARGEST, as_floats, is_sparse, length
 from robustruct.errors import InvalidInputError, shown
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, exactly_comparable
@@ -17,7 +16,7 @@ from robustruct.labels import as_labels, encode_labels, exactly_comparable
 
 def is_flat(X: Any) -> bool:
     """True for a 2-D array or sparse matrix, whose rows are samples of one node each."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return True
     if not hasattr(X, "__array__"):
         return False

@@ -1,6 +1,9 @@
 """Models are estimators of scikit-learn."""
 
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -59,3 +62,106 @@ def test_what_is_not_there_is_not_there():
 def test_a_random_state_that_is_none(random_state):
     with pytest.raises(ValueError, match="give an integer, a numpy RandomState, or None"):
         CRF(random_state=random_state).fit([[["a"], ["b"]]], [["A", "B"]])
+
+
+def run(code: str) -> str:
+    """What a process of its own prints, in which scikit-learn is not loaded yet."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_models_inherit_from_scikit_learn_as_soon_as_it_is_loaded():
+    found = run(
+        """
+        import sys
+        from robustruct import AGM, load
+
+        class Mine(AGM):
+            def fit(self, X, y, extra=None):
+                return self
+
+        model, before = Mine(alpha=0.5), list(sys.meta_path)
+        assert not any(name.startswith("sklearn") for name in sys.modules)
+
+        import sklearn
+        from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+
+        assert isinstance(model, BaseEstimator) and isinstance(model, ClassifierMixin)
+        assert issubclass(AGM, BaseEstimator) and is_classifier(model)
+        assert clone(model).alpha == 0.5 and type(clone(model)) is Mine
+        with sklearn.config_context(enable_metadata_routing=True):
+            routed = model.set_fit_request(extra=True).get_metadata_routing()
+            assert routed.fit.requests == {"extra": True}
+            routed = AGM().set_fit_request(node_weight=True).get_metadata_routing()
+            assert routed.fit.requests["node_weight"] is True
+        assert len(sys.meta_path) == len(before) - 1  # nobody waits for it any longer
+        assert sklearn.base.__spec__.loader is sklearn.base.__loader__
+        assert type(sklearn.base.__loader__) is type(sklearn.__loader__)
+        print(Mine.__mro__ == (Mine, *AGM.__mro__), AGM.__mro__.index(BaseEstimator) > 0)
+        """
+    )
+    assert found == "True True\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("repr(model)", "AGM(alpha=0.5)"),
+        ("model.get_params()['alpha']", "0.5"),
+        ("'0.5' in model._repr_html_()", "True"),
+        ("model.get_metadata_routing().fit.requests['node_weight']", "None"),
+    ],
+)
+def test_what_scikit_learn_hands_down_is_there_before_it_is_loaded(use, expected):
+    found = run(
+        f"""
+        import sys
+        from robustruct import AGM
+        model = AGM(alpha=0.1).set_params(alpha=0.5)
+        assert "sklearn" not in sys.modules
+        print({use}, "sklearn" in sys.modules)
+        """
+    )
+    assert found == f"{expected} True\n"
+
+
+def test_errors_are_scikit_learns_before_it_is_loaded():
+    found = run(
+        """
+        from robustruct import AGM
+
+        for wrong in (
+            lambda: AGM().set_params(alhpa=1.0),
+            lambda: AGM().node_weights_,
+            lambda: AGM().predict([[["a"]]]),
+            lambda: AGM().no_such_thing,
+        ):
+            try:
+                wrong()
+            except Exception as error:
+                print(type(error).__name__, str(error)[:45])
+        """
+    )
+    assert found.splitlines() == [
+        "ValueError Invalid parameter 'alhpa' for estimator AGM()",
+        "NotFittedError This AGM instance is not fitted yet. Call 'fi",
+        "NotFittedError This AGM instance is not fitted yet. Call 'fi",
+        "AttributeError 'AGM' object has no attribute 'no_such_thing'",
+    ]
+
+
+def test_models_are_copied_and_pickled_without_scikit_learn():
+    found = run(
+        """
+        import copy, pickle, sys
+        from robustruct import CRF
+
+        X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
+        model = CRF(alpha=1.0).fit(X, y)
+        for other in (copy.deepcopy(model), copy.copy(model), pickle.loads(pickle.dumps(model))):
+            assert other.predict(X) == model.predict(X)
+        print("sklearn" in sys.modules)
+        """
+    )
+    assert found == "False\n"

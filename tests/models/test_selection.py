@@ -18,6 +18,7 @@ from robustruct.datasets import load_counter, load_wnut17, make_grids, name_attr
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import CostMatrix, as_loss
+from robustruct.models.fitting import selection
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.selection import (
     Trial,
@@ -588,3 +589,17 @@ def test_a_fit_whose_time_is_up_ends_with_a_certificate(model):
     assert model.n_iter_ == 1
     assert np.isfinite(model.duality_gap_)
     assert model.history_[-1].dual <= model.objective_
+
+
+@pytest.mark.parametrize("random_state", [3, np.random.RandomState(3), None])
+@pytest.mark.parametrize(("n", "n_folds"), [(20, 5), (13, 5), (7, 7), (101, 3)])
+def test_folds_are_those_of_scikit_learn(n, n_folds, random_state):
+    if isinstance(random_state, np.random.RandomState):
+        random_state.seed(3)
+    np.random.seed(3)  # noqa: NPY002 (what None stands for)
+    repeated = RepeatedKFold(n_splits=n_folds, n_repeats=2, random_state=3)
+    shuffled = selection._shuffler(random_state)
+    found = [fold for _ in range(2) for fold in selection.dealt_out(shuffled(n), n_folds)]
+    for mine, theirs in zip(found, repeated.split(np.arange(n)), strict=True):
+        for part, other in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(part, other)

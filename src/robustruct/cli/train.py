@@ -369,7 +369,7 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
         single = not isinstance(alphas, str) and len(alphas) == 1 and model != AUTO
         parameters |= {"alpha": alphas[0]} if single else {"alphas": alphas}
     given = {name: value for name, value in parameters.items() if value is not None}
-    unknown = sorted(set(given) - set(kind._get_param_names()))
+    unknown = sorted(set(given) - set(kind._parameters))
     if unknown:
         raise InvalidInputError(
             f"--{unknown[0].replace('_', '-')} does not go with --model {model}; use agm or ssvm."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from numbers import Real
 from operator import getitem
 from typing import Any
@@ -259,6 +259,4 @@ def _described(value: Any) -> str:
 
 
 def _indptr(lengths: Iterable[int], n: int) -> np.ndarray:
-    indptr = np.zeros(n + 1, np.intp)
-    np.cumsum(np.fromiter(lengths, np.intp, n), out=indptr[1:])
-    return indptr
+    return np.fromiter(accumulate(lengths, initial=0), np.intp, n + 1)

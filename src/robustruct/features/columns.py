@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import LARGEST, all_sound_csr, as_array, as_csr
+from robustruct.arrays import LARGEST, all_sound_csr, as_array, as_csr, is_sparse
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.attributes import (
     Entries,
@@ -237,7 +236,7 @@ def common_kind(blocks: Blocks) -> str:
 
 
 def _kind(blocks: Blocks, number: int, part: Any) -> str:
-    if sp.issparse(part):
+    if is_sparse(part):
         return SPARSE
     if hasattr(part, "__array__"):
         return DENSE
@@ -267,7 +266,7 @@ def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
     """A dense or sparse block with two dimensions and real numbers."""
     name = blocks.name(number)
     try:
-        block: Any = as_csr(part, name) if sp.issparse(part) else as_array(part, name)
+        block: Any = as_csr(part, name) if is_sparse(part) else as_array(part, name)
     except InvalidInputError as error:
         error.sample, error.field = blocks.refusal(number, "").sample, "X"
         raise

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from robustruct._lazy import cached_property
 from robustruct.kernels.linear import (
@@ -16,6 +15,9 @@ from robustruct.kernels.linear import (
     sparse_transposed_product,
 )
 from robustruct.parallel import n_threads, over_pieces, over_samples, stretches
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,30 @@ class SparseRows:
         entries = self.indices[begin:end], self.data[begin:end]
         return SparseRows(indptr, *entries, (last - first, self.shape[1]))
 
+    def take(self, rows: np.ndarray) -> SparseRows:
+        """The given rows, in the given order."""
+        sizes = np.diff(self.indptr)[rows]
+        indptr = np.zeros(len(rows) + 1, np.intp)
+        np.cumsum(sizes, out=indptr[1:])
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        shape = (len(rows), self.shape[1])
+        return SparseRows(indptr, self.indices[entries], self.data[entries], shape)
+
+    def inner(self, other: SparseRows) -> float:
+        """The sum of the products of all entries with those in the same place of ``other``."""
+        mine, others = (rows._row_of * self.shape[1] + rows.indices for rows in (self, other))
+        _, here, there = np.intersect1d(mine, others, assume_unique=True, return_indices=True)
+        return float(self.data[here] @ other.data[there])
+
+    @property
+    def _row_of(self) -> np.ndarray:
+        """(nnz,) the row of each entry."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
     def to_scipy(self) -> sp.csr_array:
         """The same rows as a scipy array, sharing memory."""
+        import scipy.sparse as sp  # takes long to load
+
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 
@@ -86,6 +110,8 @@ class Rows(Protocol):
 
 def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
     """``values`` with the type and layout that the kernels are compiled for."""
+    if isinstance(values, np.ndarray) and values.dtype == dtype and values.flags.carray:
+        return values
     return np.require(values, dtype, ["C", "W"])
 
 
@@ -166,14 +192,7 @@ def label_sums(
 
 def take_rows(matrix: FeatureMatrix, rows: np.ndarray) -> FeatureMatrix:
     """The given rows, in the given order."""
-    if isinstance(matrix, np.ndarray):
-        return matrix[rows]
-    sizes = np.diff(matrix.indptr)[rows]
-    indptr = np.zeros(len(rows) + 1, np.intp)
-    np.cumsum(sizes, out=indptr[1:])
-    entries = np.repeat(matrix.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
-    shape = (len(rows), matrix.shape[1])
-    return SparseRows(indptr, matrix.indices[entries], matrix.data[entries], shape)
+    return matrix[rows] if isinstance(matrix, np.ndarray) else matrix.take(rows)
 
 
 def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
@@ -186,9 +205,9 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
             return matrix, np.arange(n)
         rows, row_of = np.unique(matrix, axis=0, return_inverse=True)
         return np.ascontiguousarray(rows), row_of.reshape(-1).astype(np.intp, copy=False)
-    ordered = matrix.to_scipy()
-    ordered.sort_indices()
-    indptr, columns, data = matrix.indptr.tolist(), ordered.indices, ordered.data
+    by_column = np.lexsort((matrix.indices, matrix._row_of))
+    columns, data = matrix.indices[by_column], matrix.data[by_column]
+    indptr = matrix.indptr.tolist()
     known: dict[bytes, int] = {}
     row_of = np.empty(n, np.intp)
     first: list[int] = []
@@ -199,7 +218,7 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
         if len(first) < len(known):
             first.append(i)
     kept = SparseRows.assemble(
-        matrix.indptr, matrix.indices, matrix.data, matrix.shape[1], np.array(first, np.intp), False
+        matrix.indptr, columns, data, matrix.shape[1], np.array(first, np.intp), False
     )
     return kept, row_of
 
@@ -208,6 +227,9 @@ def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
     """The same rows in compressed form."""
     if isinstance(matrix, SparseRows):
         return matrix
-    rows = sp.csr_array(matrix)
-    indptr, indices = rows.indptr.astype(np.intp), rows.indices.astype(np.int32)
-    return SparseRows(indptr, indices, rows.data, (matrix.shape[0], matrix.shape[1]))
+    some = matrix != 0.0
+    indptr = np.zeros(matrix.shape[0] + 1, np.intp)
+    np.cumsum(np.count_nonzero(some, axis=1), out=indptr[1:])
+    rows, columns = some.nonzero()
+    shape = (matrix.shape[0], matrix.shape[1])
+    return SparseRows(indptr, columns.astype(np.int32), matrix[rows, columns], shape)

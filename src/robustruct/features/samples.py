@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import as_array
+from robustruct.arrays import as_array, is_sparse
 from robustruct.errors import InvalidInputError
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.columns import Blocks
@@ -34,7 +34,7 @@ class Parts:
         if hasattr(samples, "__array__"):
             array = as_array(samples, "X")
             samples = list(array) if array.ndim == 1 and array.dtype == object else array
-        if sp.issparse(samples) or isinstance(samples, np.ndarray):
+        if is_sparse(samples) or isinstance(samples, np.ndarray):
             return cls._of_rows(samples)
         if not hasattr(samples, "__len__") or isinstance(samples, str | bytes | dict | Graph):
             raise InvalidInputError(
@@ -51,7 +51,7 @@ class Parts:
             structures.append((n_rows(part), sample.edges if isinstance(sample, Graph) else None))
         nodes = Blocks(features, _offsets([n for n, _ in structures]), "node")
         sizes = [n - 1 if edges is None else len(edges) for n, edges in structures]
-        edges = _edge_blocks(samples, _offsets(sizes))
+        edges = _edge_blocks(samples, sizes)
         return cls(structures, nodes, edges, sum(sizes), _node_types(samples))
 
     @classmethod
@@ -76,14 +76,12 @@ class Parts:
 
 
 def _offsets(sizes: list[int]) -> np.ndarray:
-    offsets = np.zeros(len(sizes) + 1, np.intp)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
+    return np.fromiter(accumulate(sizes, initial=0), np.intp, len(sizes) + 1)
 
 
 def _checked_chain(sample: Any, s: int) -> Any:
     if not (
-        sp.issparse(sample)
+        is_sparse(sample)
         or hasattr(sample, "__array__")
         or isinstance(sample, list | tuple | CodedAttributes)
     ):
@@ -106,21 +104,20 @@ def _checked_chain(sample: Any, s: int) -> Any:
     return sample
 
 
-def _edge_blocks(samples: list[Any], offsets: np.ndarray) -> Blocks | None:
+def _edge_blocks(samples: list[Any], sizes: list[int]) -> Blocks | None:
     parts = [sample.edge_features if isinstance(sample, Graph) else None for sample in samples]
     having = [s for s, part in enumerate(parts) if part is not None and n_rows(part)]
     if not having:
         return None
-    counts = np.diff(offsets).tolist()
     for s, part in enumerate(parts):
-        if part is None and counts[s]:
+        if part is None and sizes[s]:
             raise InvalidInputError(
                 f"sample {s} has no edge_features, but sample {having[0]} has; give them to all "
                 "samples or to none.",
                 sample=s,
                 field="X",
             )
-    return Blocks([[] if part is None else part for part in parts], offsets, "edge")
+    return Blocks([[] if part is None else part for part in parts], _offsets(sizes), "edge")
 
 
 def _node_types(samples: list[Any]) -> list[str | int] | None:

@@ -47,6 +47,9 @@ class Design:
 
         ``row_of`` (M,) names the row of ``edges`` that belongs to each of the user's edges.
         """
+        if edges.shape[0] == 1 and not batch.flipped.any():  # as in chains: one table for all
+            one = np.zeros(1, np.intp), np.zeros(1, np.bool_)
+            return cls(batch, nodes, edges, np.zeros(batch.n_slots, np.intp), *one, type_of)
         inner = np.flatnonzero(batch.edge_of >= 0)
         wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
         used = np.zeros(2 * edges.shape[0], np.bool_)

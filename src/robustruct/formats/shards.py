@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import as_array, as_csr, as_floats, length
+from robustruct.arrays import as_array, as_csr, as_floats, is_sparse, length
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError, shown
 from robustruct.features.columns import HashedColumns
 from robustruct.formats.conll import HEAD
@@ -263,7 +262,7 @@ def _found_format(
 def _listed(X: Any, y: Any, node_weight: Any) -> tuple[Any, Any, Any]:
     """The same as lists with an entry per sample; a row of a 2-D array is a sample of one node."""
     rows: Any = X
-    if sp.issparse(X):
+    if is_sparse(X):
         rows = as_csr(X, "X")
     elif hasattr(X, "__array__") and np.ndim(X) > 1:
         rows = as_array(X, "X")

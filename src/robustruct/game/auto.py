@@ -29,9 +29,9 @@ class Auto(GameSolver):
 
     def choice(self, game: Game, tol: float) -> GameSolver:
         """The solver that would run."""
-        if (game.scores.batch.parent < 0).all():
-            return ClosedForm()
         batch = game.scores.batch
+        if batch.n_edges == 0:
+            return ClosedForm()
         if batch.n_chords == 0:
             return InteriorPoint()
         small = _program_sizes(game).max() <= SMALL_PROGRAM

@@ -22,6 +22,14 @@ def rounding_of(n_terms: Any, sizes: Any) -> Any:
     return 2.0 * EPS * (n_terms + 10.0) * sizes
 
 
+def in_order(lower: np.ndarray, upper: np.ndarray) -> bool:
+    """Whether all are bounds as they are, whatever rounding did: `certified` would not touch them.
+
+    NaN is in no order.
+    """
+    return bool((lower <= upper).all() and lower.max() < np.inf and upper.min() > -np.inf)
+
+
 def certified(lower: Any, upper: Any, rounding: Any, of: str) -> tuple[np.ndarray, np.ndarray]:
     """(lower, upper) in order; refuses numbers that cannot both be bounds.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.game.certified import certified, rounding_of
+from robustruct.game.certified import certified, in_order, rounding_of
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.kernels.game_bounds import (
     add_chords,
@@ -72,8 +72,13 @@ class Game:
     def _measures(self) -> tuple[np.ndarray, np.ndarray]:
         sizes, starts = np.empty(self.scores.batch.n_samples), self.scores.batch.node_offsets[:-1]
         sum_largest(self.arrays, sizes)
-        spread = self.cost.max() - self.cost.min()
-        return sizes, np.add.reduceat(self.weight, starts) * spread
+        return sizes, np.add.reduceat(self.weight, starts) * self.cost_range[1]
+
+    @cached_property
+    def cost_range(self) -> tuple[float, float]:
+        """The least cost, and how much more the dearest is."""
+        least = float(self.cost.min())
+        return least, float(self.cost.max()) - least
 
     def allowed_gap(self, tol: float) -> np.ndarray:
         """(S,) the gap at which a game counts as solved: tol relative to the scale of the cost."""
@@ -141,7 +146,9 @@ class Play:
         if self.certificate is None:
             lower = lower_bounds(game, self.r, self.q, n_jobs)
             upper = upper_bounds(game, self.p, n_jobs)
-            self.certificate = certified(lower, upper, game.most_rounding(), "game")
+            if not in_order(lower, upper):
+                lower, upper = certified(lower, upper, game.most_rounding(), "game")
+            self.certificate = lower, upper
         return self.certificate
 
 

@@ -38,10 +38,10 @@ class InteriorPoint(GameSolver):
         warm = (play if start is None else start).strategies
         effort = Effort(game.allowed_gap(tol), self.max_iter, 1, play.n_iter, play.exhausted)
         found, offsets = play.strategies, game.scores.batch.node_offsets
-        costs = _scaled(game.cost)
+        costs = _scaled(game)
 
         def work(first: int, last: int) -> None:
-            largest = int((offsets[first + 1 : last + 1] - offsets[first:last]).max())
+            largest = int(np.maximum.reduce(offsets[first + 1 : last + 1] - offsets[first:last]))
             state = _new_state(largest, game.scores.unary, *costs)
             interior_point(first, last, game.arrays, effort, start is not None, warm, found, state)
 
@@ -49,11 +49,10 @@ class InteriorPoint(GameSolver):
         return play
 
 
-def _scaled(cost: np.ndarray) -> tuple[np.ndarray, float]:
+def _scaled(game: Game) -> tuple[np.ndarray, float]:
     """Costs between 0 and 1, and what they were divided by."""
-    least = cost.min()
-    spread = float(cost.max() - least)
-    return (cost - least) / spread if spread > 0 else np.zeros_like(cost), spread
+    least, spread = game.cost_range
+    return (game.cost - least) / spread if spread > 0 else np.zeros_like(game.cost), spread
 
 
 def _new_state(n: int, unary: np.ndarray, loss: np.ndarray, spread: float) -> InteriorState:

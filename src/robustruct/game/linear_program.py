@@ -15,17 +15,18 @@ of the cost is never played, so what is left has the size of the costs, however 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import highspy
 import numpy as np
-import scipy.sparse as sp
 
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
 from robustruct.inference import junction_trees
 from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
 from robustruct.kernels.structs import JunctionTrees
+
+if TYPE_CHECKING:
+    import highspy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class LinearProgram(GameSolver):
             self._play_one(game, s, graph, worst[s], play)
 
     def _play_one(self, game: Game, s: int, graph: JunctionTrees, worst: float, play: Play) -> None:
+        import highspy  # takes long to load, and few games need it
+
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
@@ -107,6 +110,9 @@ class _Cliques:
 
 def _program(game: Game, lo: int, hi: int, cliques: _Cliques, worst: float) -> highspy.HighsLp:
     """Columns: tables, r (n k), v (n). Rows: costs (n k), then those of the cliques."""
+    import highspy
+    import scipy.sparse as sp
+
     n, k, n_entries = hi - lo, game.scores.n_labels, cliques.n_entries
     r = n_entries + np.arange(n * k).reshape(n, k)
     v = n_entries + n * k + np.arange(n)

@@ -62,6 +62,8 @@ def gibbs(
 
 def at_temperature(scores: Scores, temperature: float, unary: np.ndarray | None = None) -> Scores:
     """ψ / T, with other unary scores if given."""
+    if temperature == 1.0 and unary is None:
+        return scores
     unary = scores.unary if unary is None else unary
     return replace(scores, unary=unary / temperature, tables=scores.tables / temperature)
 

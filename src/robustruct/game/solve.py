@@ -256,17 +256,17 @@ def _checked_game(
             raise InvalidInputError(
                 f"{field} has {len(items)} items but unary has {len(unary)}; give one per game."
             )
-    costs = _numbers(cost, "cost")
+    costs, least, most = _numbers(cost, "cost")
     k = costs.shape[0] if costs.ndim else 0
-    dearest = np.abs(costs).max(initial=0.0)
+    dearest = max(-least, most)
     if costs.shape != (k, k) or k == 0 or dearest == np.inf:
         raise InvalidInputError(
             f"cost has shape {costs.shape}; it must be a square matrix of finite numbers."
         )
-    structures, nodes, tables, weights = [], [], [], []
+    structures, nodes, tables, weights, forbids = [], [], [], [], False
     for g in range(len(unary)):
         where = f"game {g}: "
-        u = _numbers(unary[g], where + "unary")
+        u, worst, _ = _numbers(unary[g], where + "unary")
         if u.ndim != 2 or u.shape[1] != k or len(u) == 0:
             raise InvalidInputError(
                 f"{where}unary has shape {u.shape}; expected (n_nodes, {k}), as cost is {k} x {k}."
@@ -275,7 +275,8 @@ def _checked_game(
             e = checked_edges(edges[g], len(u))
         except InvalidInputError as error:
             raise error.at(f"game {g}", sample=g, field="edges") from None
-        b = _numbers(pairwise[g], where + "pairwise")
+        b, worst_pair, _ = _numbers(pairwise[g], where + "pairwise")
+        forbids = forbids or min(worst, worst_pair) == -np.inf
         b = b.reshape(0, k, k) if b.size == 0 else b
         if b.shape != (len(e), k, k):
             raise InvalidInputError(
@@ -283,8 +284,8 @@ def _checked_game(
                 "per edge."
             )
         if node_weight is not None:
-            w = _numbers(node_weight[g], where + "node_weight")
-            if w.shape != (len(u),) or not w.min() >= 0:
+            w, lightest, _ = _numbers(node_weight[g], where + "node_weight")
+            if w.shape != (len(u),) or not lightest >= 0:
                 raise InvalidInputError(
                     f"{where}node_weight must hold {len(u)} finite numbers >= 0, one per node."
                 )
@@ -295,7 +296,7 @@ def _checked_game(
         tables.append(b)
     batch = Batch.build(structures)
     scores = Scores.arranged(batch, _joined(nodes), _joined(tables))
-    if scores.unary.min() == -np.inf or scores.tables.min() == -np.inf:
+    if forbids:
         _check_some_labelling_is_allowed(scores)
         scores = without_impossible(scores)
     weight = np.ones(batch.n_nodes)
@@ -337,13 +338,18 @@ def _check_size(values: np.ndarray, field: str) -> None:
         )
 
 
-def _numbers(values: Any, field: str) -> np.ndarray:
+def _numbers(values: Any, field: str) -> tuple[np.ndarray, float, float]:
+    """An array of float64 with the least and the largest number in it, 0 if there are none."""
     array = as_floats(values, field)
+    if not array.size:
+        return array, 0.0, 0.0
+    least = float(np.minimum.reduce(array, axis=None))
+    most = float(np.maximum.reduce(array, axis=None))
     # NaN is in no range; -inf is outside of this one, but may be all right.
-    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
+    if not (least >= -LARGEST and most <= LARGEST):
         if np.isnan(array).any() or (array == np.inf).any():
             raise InvalidInputError(
                 f"{field} holds NaN or +inf; scores are finite, or -inf to forbid."
             )
         _check_size(array, field)
-    return array
+    return array, least, most

@@ -54,13 +54,14 @@ class Batch:
         """
         known: dict[object, _Rooted] = {}
         rooted = []
+        structures = list(structures)
+        if len(structures) == 1:
+            return cls._of_one(_Rooted.of(*structures[0]))
         for n_nodes, edges in structures:
             key = n_nodes if edges is None else (n_nodes, edges.tobytes())
             if key not in known:
                 known[key] = _Rooted.of(n_nodes, edges)
             rooted.append(known[key])
-        if len(rooted) == 1:
-            return cls._of_one(rooted[0])
         sizes = np.array([len(one.order) for one in rooted])
         chords = np.array([len(one.parent) for one in rooted]) - sizes
         node_offsets, chord_offsets = _offsets(sizes), _offsets(chords)
@@ -239,8 +240,9 @@ class Batch:
     def edges_to_user(self, values: np.ndarray) -> np.ndarray:
         """(slots, k, k) values [child, parent] as (M, k, k) [first, second], in user order."""
         out = values[self.slot_of_edge]
-        flipped = self.flipped[self.slot_of_edge]
-        out[flipped] = out[flipped].transpose(0, 2, 1)
+        swapped = self.edge_of[self.flipped]
+        if len(swapped):
+            out[swapped] = out[swapped].transpose(0, 2, 1)
         return out
 
     def edges_from_user(self, values: np.ndarray) -> np.ndarray:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from robustruct.arrays import refuse_masked
+from robustruct.arrays import is_sparse, refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
 
@@ -110,17 +109,16 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
         raise InvalidInputError(
             f"edge {e} is {tuple(array[e].tolist())}, but the graph has nodes 0..{n_nodes - 1}."
         )
-    loops = array[:, 0] == array[:, 1]
-    if loops.any():
-        e = int(loops.argmax())
+    pairs = array.tolist()  # graphs are small: sets are quicker than sorting arrays
+    loops = [e for e, (a, b) in enumerate(pairs) if a == b]
+    if loops:
+        e = loops[0]
         raise InvalidInputError(
             f"edge {e} joins node {array[e, 0]} to itself; self loops are not edges of the model. "
             "Put what it expresses into the node's features."
         )
-    first_end, second_end = array[:, 0], array[:, 1]
-    keys = np.minimum(first_end, second_end) * n_nodes + np.maximum(first_end, second_end)
-    in_order = np.sort(keys)
-    if (in_order[1:] == in_order[:-1]).any():
+    keys = [a * n_nodes + b if a < b else b * n_nodes + a for a, b in pairs]
+    if len(set(keys)) < len(keys):
         first = np.unique(keys, return_index=True)[1]
         e = int(np.setdiff1d(np.arange(len(keys)), first)[0])
         raise InvalidInputError(
@@ -131,7 +129,7 @@ def checked_edges(edges: Any, n_nodes: int) -> np.ndarray:
 
 
 def _checked_rows(features: Any, field: str) -> Any:
-    if sp.issparse(features):
+    if is_sparse(features):
         n_dimensions: int = getattr(features, "ndim", 2)
         if n_dimensions != 2:
             raise InvalidInputError(

@@ -6,13 +6,16 @@ them it refuses the function, and code that was put into the first two beforehan
 that is read-only when it runs, it does not look at. Here both work.
 """
 
+import functools
+import sys
 import threading
 import time
 from contextlib import contextmanager
 
-from numba.core import event
+import llvmlite.binding as llvm
+from numba.core import environment, event
 from numba.core.caching import FunctionCache, NullCache
-from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import c_helpers
 
 from robustruct.progress import note
 
@@ -29,18 +32,46 @@ def _read_only(locator):
 _ELSEWHERE = [_read_only(locator) for locator in FunctionCache._impl_class._locator_classes[:2]]
 
 
+@functools.cache
+def _name_counters():
+    """Tell LLVM where functions of numba's own C library are that count references.
+
+    Compiled code holds those that numba writes itself, so reading it needs these names alone, and
+    not what `rtsys.initialize` compiles besides: some 30 MiB, most of it for LLVM's compiler.
+    """
+    for name, address in c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+def _constants(module, constants, name):
+    """What code of a function reads of Python's, as numba keeps it, without loading its module.
+
+    Names of that are for code that works on Python's objects, which none here does; and most such
+    modules are numba's own, which bring all that numba can compile and SciPy.
+    """
+    found = environment.lookup_environment(name)
+    if found is None:
+        found = environment.Environment(vars(sys.modules[module]) if module in sys.modules else {})
+        found.consts[:] = constants
+        found.env_name = name
+        environment.Environment._memo[name] = found
+    return found
+
+
 @contextmanager
-def _not_refreshed(context):
+def _as_it_is(context):
     """Numba would load all that it can compile before it reads code, which needs less to run.
 
-    Whatever compiles has the rest loaded.
+    Whatever compiles has the rest loaded. The compiler's lock is held meanwhile.
     """
-    rtsys.initialize(context)
-    context.refresh = lambda: None
+    _name_counters()
+    context.refresh, rebuild = lambda: None, environment._rebuild_env
+    environment._rebuild_env = _constants
     try:
         yield
     finally:
         del context.refresh
+        environment._rebuild_env = rebuild
 
 
 class KeptCode(NullCache):
@@ -60,7 +91,7 @@ class KeptCode(NullCache):
 
     def load_overload(self, sig, target_context):
         """The code for some types of arguments, or None."""
-        with _not_refreshed(target_context):
+        with _as_it_is(target_context):
             return self._found(sig, target_context)
 
     def _found(self, sig, target_context):

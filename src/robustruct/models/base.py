@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from robustruct.bad_labels import Rules, clean_samples, clean_shards
@@ -48,7 +46,7 @@ from robustruct.validation import are_lists, as_listed, is_flat
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
 
-class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
+class StructuredModel(Prediction, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
@@ -166,7 +164,8 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
             left = self._time_left(started)
-            self._learn(shards, optimizer, learnt, start, left, stopper, checkpoints)
+            progress = self._learn(shards, optimizer, learnt, start, left, stopper, checkpoints)
+        self._warn(progress)
         return self
 
     def _training_data(
@@ -268,7 +267,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
         max_time: float | None = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
-    ) -> None:
+    ) -> Progress:
         """Take what is known before training, and train."""
         for name, value in learnt.items():
             setattr(self, name, value)
@@ -309,7 +308,7 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
             self.validation_loss_ = stopper.loss
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
-        self._warn(progress)
+        return progress
 
     def _warn(self, progress: Progress) -> None:
         status = self.status_
@@ -333,8 +332,10 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
                 advice = progress.advice
         else:
             return
+        from sklearn.exceptions import ConvergenceWarning  # takes long to load
+
         text = f"{type(self).__name__}: {message} {advice}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
         """Weights of the last fit, if warm starts are wanted and they mean the same."""
@@ -364,12 +365,11 @@ class StructuredModel(Prediction, Inspection, ClassifierMixin, BaseEstimator):
 
         The status goes by its name, as skops cannot make members of an Enum.
         """
-        state = super().__getstate__()
-        kept = {name: value for name, value in state.items() if name != "_warm"}
+        kept = {name: value for name, value in vars(self).items() if name != "_warm"}
         return {**kept, "status_": self.status_.name} if "status_" in kept else kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        self.__dict__.update(state)
         if "status_" in state:
             self.status_ = Status[state["status_"]]
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureMatrix, FeatureSpace, split_weights
 from robustruct.labels import as_labels, encode_labels
+from robustruct.models.estimator import Estimator
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-class Inspection:
+class Inspection(Estimator):
     """The part of a model that shows its weights."""
 
     classes_: np.ndarray
@@ -32,26 +32,26 @@ class Inspection:
 
         ``input_features`` is ignored; scikit-learn passes it.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         names = self._space.node_feature_names
         given = getattr(self, "feature_names_in_", ())
         return np.array([*given, *names[len(given) :]], dtype=object)
 
     def get_edge_feature_names_out(self) -> np.ndarray:
         """Names of the edge features: the rows of ``edge_weights_``."""
-        check_is_fitted(self)
+        self._check_fitted()
         return np.array(self._space.edge_feature_names, dtype=object)
 
     @property
     def node_weights_(self) -> np.ndarray:
         """(n_node_features, n_labels) view of ``coef_``."""
-        check_is_fitted(self)
+        self._check_fitted()
         return split_weights(self._space, self.coef_, len(self.classes_))[0]
 
     @property
     def edge_weights_(self) -> np.ndarray:
         """(n_edge_features, n_labels, n_labels) view of ``coef_``, [feature, label, next label]."""
-        check_is_fitted(self)
+        self._check_fitted()
         return split_weights(self._space, self.coef_, len(self.classes_))[1]
 
     @property
@@ -111,9 +111,9 @@ class Inspection:
             ``against``, the neighbours being labelled as predicted, and the expected cost of every
             label. Print it.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         codes = [None if name is None else self._code(name) for name in (label, against)]
-        return explanation(self, x, node, *codes)  # type: ignore[arg-type]
+        return explanation(self, x, node, *codes)
 
     def _code(self, label: Any) -> int:
         return int(encode_labels(as_labels([label]), self.classes_, "the question")[0])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, InvalidInputError
@@ -23,6 +22,7 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
@@ -63,7 +63,7 @@ def usual_decision(plan: Plan) -> str:
     return "bayes" if plan.objective == "hinge" else "predictor"
 
 
-class Prediction:
+class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
@@ -85,7 +85,7 @@ class Prediction:
     # ------------------------------------------------------------------------- samples to scores
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
-        check_is_fitted(self)
+        self._check_fitted()
         X = as_listed(X)
         flat = is_flat(X)
         if flat and hasattr(self, "n_features_in_"):
@@ -155,9 +155,9 @@ class Prediction:
         parts = []
         for game, play in self._games(found, weight):
             answers = play.r @ game.cost.T
-            best = np.where(np.isneginf(game.scores.unary), np.inf, answers).min(axis=1)
-            parts.append(play.p - (answers - best[:, None]) / (np.ptp(game.cost) or 1.0))
-        return np.concatenate(parts)
+            best = np.where(game.scores.unary == -np.inf, np.inf, answers).min(axis=1)
+            parts.append(play.p - (answers - best[:, None]) / (game.cost_range[1] or 1.0))
+        return _joined(parts)
 
     def _gibbs(self, found: Scores) -> np.ndarray:
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
@@ -176,7 +176,7 @@ class Prediction:
         weight = np.ones(batch.n_nodes) if weight is None else weight
         solved = []
         for first, last in chunks(batch, k * k):
-            part = found.part(first, last)
+            part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, predicted_first(self.cost_), weight[nodes])
             if self.temperature_ > 0:
@@ -195,7 +195,7 @@ class Prediction:
         if self.temperature_ == np.inf:
             return self._gibbs(found)
         smooth, games = self.temperature_ > 0, self._games(found, weight)
-        return np.concatenate([play.r if smooth else play.p for _, play in games])
+        return _joined([play.r if smooth else play.p for _, play in games])
 
     def _values(self, found: Scores, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(S,) lower and upper bounds on the values of the games behind the scores."""
@@ -252,11 +252,11 @@ class Prediction:
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
         """
-        check_is_fitted(self)
+        self._check_fitted()
 
         def decided(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
-            weight = _in_order(node_weight, design.batch, flat)
+            weight = _given_in_order(node_weight, design.batch, flat)
             codes = self._decide(self._scores(design), weight)
             return in_user_form(self.classes_[codes], design.batch, flat)
 
@@ -288,11 +288,11 @@ class Prediction:
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
         """
-        check_is_fitted(self)
+        self._check_fitted()
 
         def distributions(X: Any, node_weight: Any) -> Any:
             design, flat = self._encode(X)
-            weight = _in_order(node_weight, design.batch, flat)
+            weight = _given_in_order(node_weight, design.batch, flat)
             found = self._feasible(self._scores(design))
             return in_user_form(self._probabilities(found, weight), design.batch, flat)
 
@@ -466,6 +466,10 @@ class HeldOut:
         return float(self.costs(predicted).sum() / self.weights.sum())
 
 
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def _of_all(
     answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: np.ndarray
 ) -> Any:
@@ -486,3 +490,8 @@ def _in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray:
     """(N,) weights in the order of the batch."""
     given = node_weights(node_weight, np.diff(batch.node_offsets), flat)
     return np.ascontiguousarray(batch.from_user(given))
+
+
+def _given_in_order(node_weight: Any, batch: Batch, flat: bool) -> np.ndarray | None:
+    """The same for weights that may be left out, as they usually are."""
+    return None if node_weight is None else _in_order(node_weight, batch, flat)

@@ -129,7 +129,7 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     if name not in MODELS:
         raise InvalidInputError(f"the model {name!r} is not known here; upgrade robustruct.")
     parameters = {key: _restored(v, arrays) for key, v in description["parameters"].items()}
-    unknown = sorted(set(parameters) - set(MODELS[name]._get_param_names()))
+    unknown = sorted(set(parameters) - set(MODELS[name]._parameters))
     if unknown:
         raise InvalidInputError(
             f"{name} has no parameter {', '.join(unknown)} here; upgrade robustruct."
@@ -262,9 +262,8 @@ NEEDED = {
 
 
 def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    for name in OF_ONE_FIT:
-        parameters.pop(name, None)
+    stored = (name for name in model._parameters if name not in OF_ONE_FIT)
+    parameters = {name: getattr(model, name) for name in stored}
     accepted = model._parameters.get("optimizer")
     if isinstance(accepted, OptimizerFor):
         parameters["optimizer"] = accepted.stored(parameters["optimizer"])

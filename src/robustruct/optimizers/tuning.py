@@ -81,11 +81,10 @@ class Density:
         worth = np.ptp(problem.cost) or 1.0  # without costs it is log loss, in nats
         entries, common, sizes = np.inf, 0.0, 0.0
         if not isinstance(nodes, np.ndarray):
-            rows = nodes.to_scipy()
             slots = np.flatnonzero(batch.parent >= 0)[:MANY_EDGES]
-            child, parent = rows[batch.child[slots]], rows[batch.parent[slots]]
+            child, parent = (nodes.take(ends[slots]) for ends in (batch.child, batch.parent))
             entries = len(nodes.data)
-            common = 2 * float(child.multiply(parent).sum())
+            common = 2 * child.inner(parent)
             sizes = float(np.sum(child.data**2) + np.sum(parent.data**2))
         return cls(
             n_samples=batch.n_samples,

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
-from robustruct.arrays import as_array, as_csr, refuse_masked
+from robustruct.arrays import as_array, as_csr, is_sparse, refuse_masked
 from robustruct.errors import InvalidInputError, InvalidTypeError
 from robustruct.labels import as_labels
+from robustruct.models.estimator import Estimator
 from robustruct.validation import refuse_missing
 
 
-def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
+def checked_rows(model: Estimator, X: Any, y: Any = None, *, fitting: bool = False) -> Any:
     """A plain 2-D X (and y, when fitting) after scikit-learn's checks, with errors of our type."""
-    if sp.issparse(X):
+    from sklearn.exceptions import NotFittedError  # takes long to load
+    from sklearn.utils.validation import validate_data
+
+    if is_sparse(X):
         X = as_csr(X, "X")
     else:
         refuse_masked(X, "X")
@@ -44,7 +44,7 @@ def checked_rows(model: BaseEstimator, X: Any, y: Any = None, *, fitting: bool =
 
 
 def _check_finite(rows: Any) -> None:
-    sparse = sp.issparse(rows)
+    sparse = is_sparse(rows)
     values = rows.data if sparse else rows
     if np.isfinite(values).all():
         return

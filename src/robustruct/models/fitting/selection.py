@@ -9,24 +9,22 @@ same are told apart by a rule: the strongest penalty, then the member that is tr
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import RepeatedKFold, check_cv
-from sklearn.utils import _safe_indexing
 
 from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import InvalidInputError
 from robustruct.features.matrix import SparseRows
 from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
+from robustruct.models.estimator import parameter_names
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
@@ -208,7 +206,9 @@ class _Search:
             return
         others = [_Fold(self.model, *given) for given in self.others]
         for _ in range(FINALISTS):
-            left = [place for place in self.contenders() if len(self.found[place]) < len(self.tests)]
+            left = [
+                place for place in self.contenders() if len(self.found[place]) < len(self.tests)
+            ]
             if not left:
                 return
             yield left[0], others
@@ -446,6 +446,8 @@ def _warn_of_missed(model: StructuredModel, tried: Sequence[Tried]) -> None:
     """Say which penalties could not be compared: a better one may lie there."""
     missed = [one.alpha for one in tried if not one.trusted]
     if missed:
+        from sklearn.exceptions import ConvergenceWarning  # takes long to load
+
         warnings.warn(
             f"{type(model).__name__}: with alpha={max(missed):.2g} training missed a gap of "
             f"{_trial_tol(model):g} within the {_passes(model)} passes that a fold of the choice "
@@ -479,7 +481,8 @@ class _Fold:
         train: np.ndarray,
         test: np.ndarray,
     ) -> None:
-        self.model = clone(model).set_params(
+        parameters = {name: getattr(model, name) for name in parameter_names(type(model))}
+        self.model = type(model)(**copy.deepcopy(parameters)).set_params(
             alphas=None,
             loss=loss,
             verbose=0,
@@ -551,6 +554,8 @@ def _splits(
     """
     n_samples, cv = len(samples.y), model.cv
     if not isinstance(cv, int | np.integer | str):
+        from sklearn.model_selection import check_cv  # takes long to load
+
         return [list(check_cv(cv).split(np.arange(n_samples)))]
     n_folds = min(FOLDS, n_samples) if isinstance(cv, str) else int(cv)
     if n_samples < 2:
@@ -564,13 +569,35 @@ def _splits(
             f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
         )
     repeats = max(1, min(REPEATS, LARGE // n_nodes)) if isinstance(cv, str) else 1
-    folds = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=model.random_state)
-    every = list(folds.split(np.arange(n_samples)))
-    if isinstance(cv, str) and n_nodes >= LARGE:
-        return [every[:1]]
-    return [every[first : first + n_folds] for first in range(0, len(every), n_folds)]
+    shuffled = _shuffler(model.random_state)
+    every = [dealt_out(shuffled(n_samples), n_folds) for _ in range(repeats)]
+    return [every[0][:1]] if isinstance(cv, str) and n_nodes >= LARGE else every
+
+
+def _shuffler(random_state: Any) -> Callable[[int], np.ndarray]:
+    """Permutes as scikit-learn would: None is numpy's global generator."""
+    if random_state is None:
+        return np.random.permutation
+    if isinstance(random_state, np.random.RandomState):
+        return random_state.permutation
+    return np.random.RandomState(int(random_state)).permutation
+
+
+def dealt_out(order: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(the others, those held out) of each fold of shuffled samples, as a ``KFold`` has them."""
+    every, tests = np.arange(len(order)), map(np.sort, np.array_split(order, n_folds))
+    return [(np.setdiff1d(every, test, assume_unique=True), test) for test in tests]
 
 
 def _part(samples: Samples, indices: np.ndarray) -> Samples:
     given = samples.X, samples.y, samples.sample_weight, samples.node_weight
-    return Samples(*(None if one is None else _safe_indexing(one, indices) for one in given))
+    return Samples(*(None if one is None else _items(one, indices) for one in given))
+
+
+def _items(values: Any, indices: np.ndarray) -> Any:
+    """Those at ``indices`` of a list, an array, a sparse matrix or what pandas has."""
+    if hasattr(values, "iloc"):
+        return values.iloc[indices]
+    if hasattr(values, "shape"):
+        return values[indices]
+    return [values[i] for i in indices.tolist()]
