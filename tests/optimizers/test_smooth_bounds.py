@@ -18,13 +18,12 @@ from robustruct.objectives.smooth import SmoothObjective, padded
 
 T = 0.7
 
-# Rows of weights longer than one register and than two, and not a multiple of it.
+# Rows of weights longer than a register, and not a multiple of it.
 TEN = random_case(
     21, sizes=(2, 3, 1), n_labels=10, cost=np.random.default_rng(0).uniform(0.5, 2.0, (10, 10)),
     tree=True, weighted=True,
 )  # fmt: skip
-SEVENTEEN = random_case(22, sizes=(2, 1), n_labels=17, weighted=True)
-BOTH = {**CASES, "ten labels": TEN, "seventeen labels": SEVENTEEN}
+BOTH = {**CASES, "ten labels": TEN}
 
 
 def smooth_problem(case: Case, player: str) -> Problem:
