@@ -19,7 +19,7 @@ from sklearn.base import clone
 from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.datasets import make_chains
 from robustruct.engines import ShardedData
-from robustruct.errors import EngineError, FileFormatError, IncompatibleError
+from robustruct.errors import EngineError, FileFormatError, IncompatibleError, InvalidInputError
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.json_lines import JsonLinesFormat
 from robustruct.formats.shards import SampleShard
@@ -568,3 +568,13 @@ def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path
     with pytest.raises(IncompatibleError, match="the number of shards was 3 and is 2"):
         model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
     model.save(tmp_path / "model")  # an engine is not part of it
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"rounds_per_pass": value} for value in (0, 1.5, "x", None)]
+    + [{"give_up": value} for value in (0, -1.0, float("nan"), "x", None)],
+)
+def test_options_of_the_engine_that_make_no_sense_are_refused(options):
+    with pytest.raises(InvalidInputError, match=rf"^{next(iter(options))}=.*; give a"):
+        DaskEngine(None, **options)

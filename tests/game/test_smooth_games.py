@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from robustruct import solve_game
 from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.game import Status, smooth, solve_games
 
 EDGES = {
     "one node": (1, []),
@@ -139,3 +140,49 @@ def test_bad_temperatures(T) -> None:
 def test_solvers_of_temperature_0_are_refused() -> None:
     with pytest.raises(IncompatibleError, match="solver='pairwise'"):
         solve_game([[0.0, 1.0]], [], [], [[0, 1], [1, 0]], solver="pairwise", temperature=1.0)
+
+
+# ---- many games at once
+
+
+def many(names: list[str], T: float, **options) -> tuple[list, list]:
+    """Games of several shapes under one cost, and their solutions."""
+    cost = game("chain", 1)[3]
+    drawn = [(*game(name, seed)[:3], cost, game(name, seed)[4]) for seed, name in enumerate(names)]
+    drawn[1] = (*drawn[1][:4], np.zeros(1))  # nothing is at stake: over at once
+    unary, edges, pairwise, _, weight = (list(parts) for parts in zip(*drawn, strict=True))
+    found = solve_games(unary, edges, pairwise, cost, weight, temperature=T, **options)
+    return drawn, found
+
+
+@pytest.mark.parametrize("T", [0.4, 1.0])
+@pytest.mark.parametrize("n_jobs", [1, -1])
+def test_games_of_a_batch_are_solved_as_alone(T: float, n_jobs: int) -> None:
+    drawn, found = many(["tree", "one node", "chain", "cycle", "chain"], T, n_jobs=n_jobs)
+    counts = [one.n_iter for one in found]
+    assert counts[1] == 0 < min(counts[0], *counts[2:])
+    assert len(set(counts)) > 2
+    for arguments, one in zip(drawn, found, strict=True):
+        alone = solve_game(*arguments, temperature=T)
+        assert abs(one.n_iter - alone.n_iter) <= 2  # rounding may differ
+        assert one.status is alone.status is Status.CONVERGED
+        np.testing.assert_allclose(one.predictor, alone.predictor, atol=1e-9)
+        np.testing.assert_allclose(one.adversary_nodes, alone.adversary_nodes, atol=1e-9)
+        np.testing.assert_allclose(one.adversary_edges, alone.adversary_edges, atol=1e-9)
+        scale = np.ptp(arguments[3]) * arguments[4].sum()
+        value, _ = reference(arguments, T)
+        assert one.lower - 1e-8 * scale - 1e-12 <= value <= one.upper + 1e-8 * scale + 1e-12
+        assert one.upper - one.lower <= 1.001e-6 * scale + 1e-12
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_games_that_run_out_of_steps_say_so(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smooth, "MOST_STEPS", steps)
+    drawn, found = many(["tree", "one node", "chain"], 1.0, tol=1e-9)
+    assert [one.status for one in found] == [Status.MAX_ITER, Status.CONVERGED, Status.MAX_ITER]
+    assert [one.n_iter for one in found] == [steps, 0, steps]
+    for arguments, one in zip(drawn, found, strict=True):
+        value, _ = reference(arguments, 1.0)
+        assert one.lower - 1e-8 <= value <= one.upper + 1e-8
+        start = solve_game(*arguments, temperature=1.0, tol=1e6)  # no step at all
+        assert one.n_iter == 0 or one.upper < start.upper

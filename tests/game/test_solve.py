@@ -1,5 +1,7 @@
 """The front door: what is refused, and in which words."""
 
+from dataclasses import fields, is_dataclass
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,36 @@ def test_every_status_tells_what_to_do():
 def test_errors_are_of_one_family():
     assert issubclass(InvalidInputError, RobustructError)
     assert issubclass(InvalidInputError, ValueError)
+
+
+NONSENSE = ("x", None, -1, 0, float("nan"), [1], np.array([1, 2]), True)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_options_of_solvers_that_make_no_sense_are_refused(solver):
+    """Kernels would divide by them, or go on for ever."""
+    for field in fields(SOLVERS[solver]) if is_dataclass(SOLVERS[solver]) else ():
+        assert getattr(SOLVERS[solver](), field.name) == field.default
+        for value in (*NONSENSE, 1.5) if field.type == "int" else NONSENSE:
+            with pytest.raises(InvalidInputError, match=f"^{field.name}="):
+                SOLVERS[solver](**{field.name: value})
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("tol", ["x", None, -1e-3, np.nan, np.inf, [1], np.array([1, 2]), True])
+def test_a_tolerance_is_a_number(tol, temperature):
+    """With NaN, which nothing is ever within, a solver went on for minutes."""
+    with pytest.raises(InvalidInputError, match=r"^tol=.* a finite number >= 0"):
+        solve_game([[0, 0]], [], [], COST, tol=tol, temperature=temperature)
+
+
+@pytest.mark.parametrize("solver", [None, 3, [1], np.array([1, 2]), DualDecomposition])
+def test_a_solver_is_a_name_or_an_object(solver):
+    with pytest.raises(InvalidInputError, match=r"^solver=.*; give a name, such as 'auto', or"):
+        solve_game([[0, 0]], [], [], COST, solver=solver)
+
+
+@pytest.mark.parametrize("start", [3, "x", [1], DualDecomposition()])
+def test_a_warm_start_is_a_solution(start):
+    with pytest.raises(InvalidInputError, match=r"^warm_start=.*; give a GameSolution"):
+        solve_game([[0, 0]], [], [], COST, warm_start=start)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from smooth_cases import PLAYERS, SmoothEnumerated
-from training_cases import CASES, Case, enumerated
+from training_cases import CASES, Case, enumerated, random_case
 
 from robustruct.features import split_weights
 from robustruct.kernels.structs import FORBIDDEN, GibbsAdversary
@@ -17,6 +17,13 @@ from robustruct.objectives.likelihood import Likelihood
 from robustruct.objectives.smooth import SmoothObjective, padded
 
 T = 0.7
+
+# Rows of weights longer than a register, and not a multiple of it.
+TEN = random_case(
+    21, sizes=(2, 3, 1), n_labels=10, cost=np.random.default_rng(0).uniform(0.5, 2.0, (10, 10)),
+    tree=True, weighted=True,
+)  # fmt: skip
+BOTH = {**CASES, "ten labels": TEN}
 
 
 def smooth_problem(case: Case, player: str) -> Problem:
@@ -33,9 +40,9 @@ def drawn(listed: SmoothEnumerated) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BOTH)
 def test_primal(name: str, player: str) -> None:
-    case = CASES[name]
+    case = BOTH[name]
     listed = SmoothEnumerated(case, player, T)
     theta, p = drawn(listed)
     problem = smooth_problem(case, player)
@@ -62,9 +69,9 @@ def gibbs(objective: SmoothObjective, theta: np.ndarray, p: np.ndarray) -> Gibbs
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BOTH)
 def test_dual(name: str, player: str) -> None:
-    case = CASES[name]
+    case = BOTH[name]
     listed = SmoothEnumerated(case, player, T)
     theta, p = drawn(listed)
     problem = smooth_problem(case, player)

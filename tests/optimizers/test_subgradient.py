@@ -117,7 +117,10 @@ def test_a_checkpoint_belongs_to_the_options(tmp_path):
     [
         ({"solver": "magic"}, "solver='magic' is not known"),
         ({"rule": "adam"}, "rule='adam' is not known; use 'adagrad' or 'sgd'"),
-        ({"step": 0.0}, "step=0.0; both must be finite and > 0"),
+        ({"solver": 3}, "solver=3; give a name"),
+        ({"step": 0.0}, "step=0.0; give a finite number > 0"),
+        ({"step": "sgd"}, "step='sgd'; give a finite number > 0"),
+        ({"game_tol": None}, "game_tol=None; give a finite number > 0"),
         ({"game_tol": float("nan")}, "game_tol=nan"),
         ({"batch_size": 0}, "batch_size=0; give an integer > 0"),
     ],

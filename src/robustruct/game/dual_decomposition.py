@@ -17,10 +17,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.single_node import CostForm
-from robustruct.game.solver import GameSolver, refuse_cycles
+from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.kernels.dual_decomposition import (
     descend,
     message_sizes,
@@ -50,16 +49,13 @@ class DualDecomposition(GameSolver):
     name: ClassVar[str] = "dual_decomposition"
 
     def __post_init__(self) -> None:
-        for field, allowed in (
-            ("step", ("polyak", "diminishing")),
-            ("transport", ("exact", "sinkhorn")),
-        ):
-            if getattr(self, field) not in allowed:
-                raise InvalidInputError(
-                    f"{field}={getattr(self, field)!r} is not known; use one of {allowed}."
-                )
-        if self.max_iter < 1 or self.check_every < 1 or not self.sharpness > 0:
-            raise InvalidInputError("max_iter, check_every and sharpness must be positive.")
+        check_options(
+            self,
+            counts=("max_iter", "check_every"),
+            positive=("sharpness",),
+            step=("polyak", "diminishing"),
+            transport=("exact", "sinkhorn"),
+        )
 
     def refusal(self, game: Game) -> str | None:
         return refuse_cycles(game)

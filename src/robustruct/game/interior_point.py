@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from robustruct.game.game import Game, Play
-from robustruct.game.solver import GameSolver, refuse_cycles
+from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.kernels.interior_point import interior_point
 from robustruct.kernels.structs import Effort, InteriorState
 from robustruct.parallel import over_samples
@@ -27,6 +27,9 @@ class InteriorPoint(GameSolver):
     max_iter: int = 100
 
     name: ClassVar[str] = "interior_point"
+
+    def __post_init__(self) -> None:
+        check_options(self, counts=("max_iter",))
 
     def refusal(self, game: Game) -> str | None:
         return refuse_cycles(game)

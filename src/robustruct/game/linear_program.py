@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from robustruct.game.game import Game, Play
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import junction_trees
 from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
 from robustruct.kernels.structs import JunctionTrees
@@ -38,6 +38,9 @@ class LinearProgram(GameSolver):
     time_limit: float = np.inf
     """Seconds per game."""
     name: ClassVar[str] = "linear_program"
+
+    def __post_init__(self) -> None:
+        check_options(self, limits=("time_limit",), method=("choose", "simplex", "ipm"))
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

@@ -13,7 +13,7 @@ import numpy as np
 
 from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.game import Game, Play
-from robustruct.game.solver import GameSolver, refuse_cycles
+from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.inference import best_labelling
 from robustruct.kernels.mirror_prox import mirror_prox
 from robustruct.kernels.structs import Effort
@@ -28,6 +28,9 @@ class MirrorProx(GameSolver):
     check_every: int = 10
     """Iterations between computations of the gap, growing with their number."""
     name: ClassVar[str] = "mirror_prox"
+
+    def __post_init__(self) -> None:
+        check_options(self, counts=("max_iter", "check_every"))
 
     def refusal(self, game: Game) -> str | None:
         return refuse_cycles(game)

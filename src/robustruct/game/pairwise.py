@@ -14,7 +14,7 @@ import numpy as np
 from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.mixtures import LabellingMixtures
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import best_labelling, junction_trees
 from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.mixtures import visit_cyclic_samples
@@ -50,6 +50,9 @@ class Pairwise(GameSolver):
     """Rounds between two computations of the bounds."""
 
     name: ClassVar[str] = "pairwise"
+
+    def __post_init__(self) -> None:
+        check_options(self, counts=("max_iter", "inner", "check_every"))
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

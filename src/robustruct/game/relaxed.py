@@ -16,7 +16,7 @@ import numpy as np
 from robustruct.game.certified import certified, rounding_of
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
-from robustruct.game.solver import GameSolver
+from robustruct.game.solver import GameSolver, check_options
 from robustruct.graphs import Batch
 from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.relaxation import solve_relaxed
@@ -34,6 +34,9 @@ class Relaxed(GameSolver):
     check_every: int = 50
     """Steps between two computations of the bounds."""
     name: ClassVar[str] = "relaxed"
+
+    def __post_init__(self) -> None:
+        check_options(self, counts=("max_iter", "check_every"))
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1

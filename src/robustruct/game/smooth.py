@@ -88,26 +88,23 @@ def _descend(
     """((N, k) p, (S,) steps, (S,) whether they ran out)."""
     batch = game.scores.batch
     p = _start(game, temperature, n_jobs)
-    n_iter, open_ = np.zeros(batch.n_samples, np.intp), np.arange(batch.n_samples)
     allowed = game.allowed_gap(tol)
+    n_iter, unsolved = np.zeros(batch.n_samples, np.intp), np.ones(batch.n_samples, bool)
+    played = np.arange(batch.n_samples)  # solved ones among them: taking some out has its price
     state = _State.begin(game, p, temperature, n_jobs)
-    for step in range(1, MOST_STEPS + 1):
-        done = state.best.gap <= allowed[open_]
-        finished = open_[done]
-        p[batch.nodes_of(finished)] = state.best.p[
-            state.game.scores.batch.nodes_of(np.flatnonzero(done))
-        ]
-        if done.all():
-            return p, n_iter, np.zeros(batch.n_samples, bool)
-        if done.sum() > 0.3 * len(done):  # games that are solved should not be played on
-            open_ = open_[~done]
-            state = state.take(np.flatnonzero(~done))
-        n_iter[open_] = step
+    for step in range(MOST_STEPS + 1):
+        now = np.flatnonzero(unsolved[played] & (state.best.gap <= allowed[played]))
+        p[batch.nodes_of(played[now])] = state.best_predictors(now)
+        unsolved[played[now]] = False
+        left = np.flatnonzero(unsolved[played])
+        if len(left) == 0 or step == MOST_STEPS:
+            break
+        if len(left) < 0.7 * len(played):
+            played, state = played[left], state.take(left)
+        n_iter[unsolved] += 1
         state.advance(temperature, n_jobs)
-    p[batch.nodes_of(open_)] = state.best.p
-    exhausted = np.zeros(batch.n_samples, bool)
-    exhausted[open_[state.best.gap > allowed[open_]]] = True
-    return p, n_iter, exhausted
+    p[batch.nodes_of(played[left])] = state.best_predictors(left)
+    return p, n_iter, unsolved
 
 
 def _start(game: Game, temperature: float, n_jobs: int | None) -> np.ndarray:
@@ -147,6 +144,10 @@ class _State:
         bend = (heaviest * np.linalg.norm(game.cost, 2)) ** 2 / temperature
         length = np.divide(1.0, bend, out=np.ones_like(bend), where=bend > 0)
         return cls(game, answer, answer, np.ones(len(starts)), length)
+
+    def best_predictors(self, some: np.ndarray) -> np.ndarray:
+        """The p of some of the games."""
+        return self.best.p[self.game.scores.batch.nodes_of(some)]
 
     def take(self, some: np.ndarray) -> _State:
         """The same for some of the games."""

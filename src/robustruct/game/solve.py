@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from robustruct.arrays import as_floats
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver
-from robustruct.game.solvers import solver_by_name
+from robustruct.game.solvers import as_solver
 from robustruct.graphs import Batch, checked_edges
 from robustruct.inference import best_labelling, without_impossible
 from robustruct.losses import predicted_first
@@ -128,7 +129,7 @@ def solve_games(
 ) -> list[GameSolution]:
     """Solve many games with one cost matrix; arguments as in `solve_game`, one item per game."""
     game = _checked_game(unary, edges, pairwise, cost, node_weight)
-    _check_temperature(temperature)
+    _check_number(temperature, "temperature", "the weight of the adversary's entropy", " (0: none)")
     if temperature > 0:
         return smooth_solutions(game, temperature, solver, tol, n_jobs)
     play = solve_batch(
@@ -145,7 +146,8 @@ def solve_batch(
     n_jobs: int | None = -1,
 ) -> Play:
     """Feasible strategies for every game of a batch."""
-    chosen = solver_by_name(solver) if isinstance(solver, str) else solver
+    _check_tol(tol)
+    chosen = as_solver(solver)
     reason = chosen.refusal(game)
     if reason is not None:
         raise IncompatibleError(f"solver {chosen.name!r} cannot take this game: {reason}.")
@@ -169,20 +171,21 @@ def smooth_solutions(
             f"solver={solver!r} solves games of temperature 0; leave solver at 'auto' for "
             f"temperature={temperature:g}."
         )
+    _check_tol(tol)
     play, lower, upper = play_smooth(game, temperature, tol, n_jobs)
     return _as_solutions(game, play, lower, upper, tol)
 
 
-def _check_temperature(temperature: Any) -> None:
-    try:
-        valid = not isinstance(temperature, bool) and bool(np.isfinite(temperature))
-        valid = valid and temperature >= 0
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
+def _check_tol(tol: Any) -> None:
+    """Nothing is ever within NaN: solvers would go on to the last of their steps."""
+    _check_number(tol, "tol", "the gap at which to stop, relative to the range of the cost")
+
+
+def _check_number(value: Any, name: str, meaning: str, note: str = "") -> None:
+    known = isinstance(value, Real) and not isinstance(value, bool)
+    if not (known and 0 <= value < np.inf):
         raise InvalidInputError(
-            f"temperature={temperature!r}; it is the weight of the adversary's entropy, a finite "
-            "number >= 0 (0: none)."
+            f"{name}={shown(value)}; it is {meaning}, a finite number >= 0{note}."
         )
 
 
@@ -223,6 +226,9 @@ def _as_solutions(
 
 def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
     batch, k = game.scores.batch, game.scores.n_labels
+    for solution in solutions:
+        if not isinstance(solution, GameSolution):
+            raise InvalidInputError(f"warm_start={shown(solution)}; give a GameSolution.")
     p = batch.from_user(np.concatenate([s.predictor for s in solutions]))
     r = batch.from_user(np.concatenate([s.adversary_nodes for s in solutions]))
     edges = np.concatenate([s.adversary_edges for s in solutions])

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import ClassVar
 
+import numpy as np
+
+from robustruct.errors import InvalidInputError, shown
 from robustruct.game.game import Game, Play
 
 
@@ -13,6 +18,37 @@ def refuse_cycles(game: Game) -> str | None:
     if game.scores.batch.n_chords == 0:
         return None
     return "it solves games on forests, and this graph has cycles; use solver='auto'"
+
+
+def check_options(
+    options: object,
+    *,
+    counts: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    limits: Sequence[str] = (),
+    **choices: tuple[str, ...],
+) -> None:
+    """Refuse fields that make no sense; kernels would hang on them, or divide by them.
+
+    counts: integers > 0; positive: finite numbers > 0; limits: the same, or infinity; choices: the
+    names that a field may be.
+    """
+
+    def check(names: Sequence[str], kind: type, most: float, wanted: str) -> None:
+        for name in names:
+            value = getattr(options, name)
+            known = isinstance(value, kind) and not isinstance(value, bool)
+            if not (known and 0 < value <= most):
+                raise InvalidInputError(f"{name}={shown(value)}; give {wanted}.")
+
+    check(counts, Integral, np.iinfo(np.intp).max, "an integer > 0")
+    check(positive, Real, np.finfo(float).max, "a finite number > 0")
+    check(limits, Real, np.inf, "a number > 0")
+    for name, known in choices.items():
+        value = getattr(options, name)
+        if not (isinstance(value, str) and value in known):
+            names = " or ".join(map(repr, known))
+            raise InvalidInputError(f"{name}={shown(value)} is not known; use {names}.")
 
 
 class GameSolver(ABC):

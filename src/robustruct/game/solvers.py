@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from robustruct.errors import InvalidInputError
+from typing import Any
+
+from robustruct.errors import InvalidInputError, shown
 from robustruct.game.auto import Auto
 from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
@@ -31,6 +33,17 @@ def solver_by_name(name: str) -> GameSolver:
     """A solver with its default options."""
     if name not in SOLVERS:
         raise InvalidInputError(
-            f"solver={name!r} is not known; use one of {', '.join(map(repr, SOLVERS))}."
+            f"solver={shown(name)} is not known; use one of {', '.join(map(repr, SOLVERS))}."
         )
     return SOLVERS[name]()
+
+
+def as_solver(solver: Any) -> GameSolver:
+    """A solver given by name or as it is."""
+    if isinstance(solver, str):
+        return solver_by_name(solver)
+    if not isinstance(solver, GameSolver):
+        raise InvalidInputError(
+            f"solver={shown(solver)}; give a name, such as 'auto', or a GameSolver."
+        )
+    return solver

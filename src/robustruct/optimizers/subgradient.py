@@ -11,17 +11,15 @@ so one is made: averages over the passes, in which pass n weighs as much as n, g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
 from robustruct.features import adjoint, labelling_features, scores, sum_over_tables
 from robustruct.game.game import Game, Play
 from robustruct.game.solve import solve_batch
-from robustruct.game.solver import GameSolver
-from robustruct.game.solvers import solver_by_name
+from robustruct.game.solver import GameSolver, check_options
+from robustruct.game.solvers import as_solver
 from robustruct.inference import without_impossible
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Task
@@ -56,16 +54,13 @@ class Subgradient(Optimizer):
     objectives: ClassVar[frozenset[str]] = frozenset({"game"})
 
     def __post_init__(self) -> None:
-        if isinstance(self.solver, str):
-            solver_by_name(self.solver)
-        if self.rule not in ("adagrad", "sgd"):
-            raise InvalidInputError(f"rule={self.rule!r} is not known; use 'adagrad' or 'sgd'.")
-        if not (0 < self.game_tol < np.inf and 0 < self.step < np.inf):
-            raise InvalidInputError(
-                f"game_tol={self.game_tol!r}, step={self.step!r}; both must be finite and > 0."
-            )
-        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
-            raise InvalidInputError(f"batch_size={self.batch_size!r}; give an integer > 0.")
+        as_solver(self.solver)
+        check_options(
+            self,
+            counts=("batch_size",),
+            positive=("game_tol", "step"),
+            rule=("adagrad", "sgd"),
+        )
 
     def refusal(self, shards: SamplesOutline) -> str | None:
         """It visits games one by one, here and exactly."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from robustruct.engines.dask.shards import DaskShards
 from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
 from robustruct.engines.engine import Samples
-from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
+from robustruct.game.solver import check_options
 
 T = TypeVar("T")
 
@@ -55,13 +55,10 @@ class DaskEngine:
         rounds_per_pass: int = 4,
         give_up: float = 600.0,
     ) -> None:
-        if rounds_per_pass < 1 or give_up <= 0:
-            raise InvalidInputError(
-                "DaskEngine: rounds_per_pass is a whole number, 1 or more; give_up is > 0."
-            )
         self.client = client
         self.rounds_per_pass = rounds_per_pass
         self.give_up = give_up
+        check_options(self, counts=("rounds_per_pass",), limits=("give_up",))
 
     @property
     def n_workers(self) -> int:
