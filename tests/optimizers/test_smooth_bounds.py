@@ -23,7 +23,8 @@ TEN = random_case(
     21, sizes=(2, 3, 1), n_labels=10, cost=np.random.default_rng(0).uniform(0.5, 2.0, (10, 10)),
     tree=True, weighted=True,
 )  # fmt: skip
-BOTH = {**CASES, "ten labels": TEN}
+SEVENTEEN = random_case(22, sizes=(2, 1), n_labels=17, weighted=True)  # more than two registers
+BOTH = {**CASES, "ten labels": TEN, "seventeen labels": SEVENTEEN}
 
 
 def smooth_problem(case: Case, player: str) -> Problem:
