@@ -82,6 +82,6 @@ def merge_entries(index_a, value_a, index_b, value_b, index, value):
 
 @kernel
 def squares_by_kind(index, value, kind, k, out):
-    """out[kind of an entry's row] += value², in float64 and in order; kind (rows,), of k entries."""
+    """out[kind of an entry's row] += value², in float64 and in order; rows have k entries."""
     for i in range(len(index)):
         out[kind[index[i] // k]] += float(value[i]) ** 2
