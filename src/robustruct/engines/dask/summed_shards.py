@@ -22,14 +22,14 @@ from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning
 
-LEAST_ROUNDS, MOST_ROUNDS = 4, 32
-"""Of a pass, two for each worker: see benchmarks/README.md."""
+LEAST_ROUNDS, MOST_ROUNDS = 4, 16
+"""Of a pass; in between one for each worker. See benchmarks/README.md."""
 SAMPLES_A_ROUND = 16  # of one worker, at least: messages take as long as some samples
 
 
 def rounds_for(n_workers: int, n_samples: int) -> int:
     """How often workers should exchange what they changed in a pass over the samples."""
-    wanted = min(MOST_ROUNDS, 2 * n_workers, n_samples // (SAMPLES_A_ROUND * n_workers))
+    wanted = min(MOST_ROUNDS, n_workers, n_samples // (SAMPLES_A_ROUND * n_workers))
     return max(LEAST_ROUNDS, wanted)
 
 
