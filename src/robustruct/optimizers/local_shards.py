@@ -159,8 +159,10 @@ class LocalShards:
         counts = np.zeros(self.first.problem.design.nodes.shape[1])
         for shard in self.shards.values():
             nodes = shard.problem.design.nodes
-            sparse = isinstance(nodes, SparseRows)
-            counts += np.diff(nodes.column_offsets) if sparse else (nodes != 0).sum(axis=0)
+            if isinstance(nodes, SparseRows):
+                counts += np.diff(nodes.column_offsets)
+            else:
+                counts += np.count_nonzero(nodes, axis=0)
         return counts
 
     def changes(
