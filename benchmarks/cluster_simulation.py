@@ -128,7 +128,7 @@ def simulated(world: World, seed: int = 0) -> dict[str, Any]:
     # An entry is four bytes of index and four of value, or all values travel.
     part, size = (changed, 8.0) if changed < 0.5 else (1.0, 4.0)
     done, certificates, working = 0.0, 0, 0.0
-    alike = min(max(1, world.workers // 12), 20)  # passes that take as long as the one that is simulated
+    alike = min(max(1, world.workers // 12), 20)  # passes that take as long as the one simulated
     while done < passes:
         before = cluster.now.max()
         for _ in range(rounds):
