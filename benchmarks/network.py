@@ -123,7 +123,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     with Client(f"tcp://{NETWORK}.1:8786", timeout=60) as client:
         client.wait_for_workers(args.inside, timeout=120)
         client.run(delay, args.latency)
-        engine = DaskEngine(client, rounds_per_pass=args.rounds)
+        engine = DaskEngine(client, rounds_per_pass=args.rounds or "auto")
         model = AGM(tol=0.5, random_state=0, n_jobs=1, engine=engine)
         data = ShardedData.from_files(f"{args.folder}/part-*.jsonl")
         model.set_params(max_iter=3).fit(data)  # compiles

@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="agm")
     parser.add_argument("--alpha", type=float, default=1e-3)
     parser.add_argument("--tol", type=float, default=0.05)
-    parser.add_argument("--rounds", type=int, nargs="+", default=[None])
+    parser.add_argument("--rounds", type=int, nargs="+", default=["auto"])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--parts", nargs="+", default=["time", "shards"])
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
