@@ -123,7 +123,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     with Client(f"tcp://{NETWORK}.1:8786", timeout=60) as client:
         client.wait_for_workers(args.inside, timeout=120)
         client.run(delay, args.latency)
-        engine = DaskEngine(client, rounds_per_pass=args.rounds)
+        engine = DaskEngine(client, rounds_per_pass=args.rounds or "auto")
         model = AGM(tol=0.5, random_state=0, n_jobs=1, engine=engine)
         data = ShardedData.from_files(f"{args.folder}/part-*.jsonl")
         model.set_params(max_iter=3).fit(data)  # compiles
@@ -155,7 +155,8 @@ def one_run(args: argparse.Namespace, mbit: int | None, n_workers: int) -> dict[
         command = [
             *("ip", "netns", "exec", names[0], sys.executable, __file__),
             *("--inside", str(n_workers), "--folder", args.folder, "--tol", str(args.tol)),
-            *("--rounds", str(args.rounds), "--latency", str(args.latency)),
+            *("--latency", str(args.latency)),
+            *([] if args.rounds is None else ["--rounds", str(args.rounds)]),
         ]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return {"workers": n_workers, "Mbit/s": mbit or "no limit", **json.loads(done.stdout)}
@@ -180,7 +181,7 @@ def main() -> None:
     )
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--tol", type=float, default=0.05)
-    parser.add_argument("--rounds", type=int, default=4, help="of a pass")
+    parser.add_argument("--rounds", type=int, help="of a pass; the engine's default if not given")
     parser.add_argument("--latency", type=float, default=1e-3, help="seconds")
     parser.add_argument("--mbit", type=int, nargs="+", default=[0, 1000, 100])
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,6 +14,7 @@ from robustruct.engines import ShardedData
 from robustruct.engines.local import FileShards
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import PassSpec
+from robustruct.optimizers.scaling import UNSCALED, Scales
 
 CHAINS = make_chains(n_samples=60, n_nodes=(2, 6), noise=2.0, seed=5)
 
@@ -62,12 +65,42 @@ def test_changes_are_those_of_a_round(monkeypatch, kind, n_shards, temperature):
     for number in range(3):
         for part in range(2):
             spec = PassSpec(number + 1, 0, 0.05, one.tuning.inner, part=part, parts=2)
+            slower = replace(spec, penalty=2 * spec.penalty)  # which the pace makes up for
             before, apart = theta.copy(), theta.copy()
             seen = one.round(theta, centre, spec)
-            found, index, value = other.changes(apart, centre, spec, 0.5)
+            found, index, value = other.changes(apart, centre, slower, np.array([2.0]))
             assert found == seen
             np.testing.assert_array_equal(apart, before)
             assert (np.diff(index) > 0).all()
             np.testing.assert_array_equal(index, np.flatnonzero(theta != before))
             np.testing.assert_allclose(value, 0.5 * (theta - before)[index], rtol=1e-6)
             assert len(index) > 0
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_pace_by_row_is_that_of_scaled_features(monkeypatch, kind):
+    """Weights that move σ times as far are those of features times √σ, which are over √σ."""
+    X = CHAINS.X if kind == "dense" else words(CHAINS.X)
+    one, other = shards_of(monkeypatch, X, 2, 0.0)
+    problem = one.first.given
+    k, d, e = problem.n_labels, problem.design.nodes.shape[1], problem.design.edges.shape[1]
+    roots = np.random.default_rng(1).choice([1.0, 2.0, 4.0], d + e)
+    scales = Scales.of(roots, (d, e), k)
+    tuning = replace(one.tuning, scales=scales)
+    one = LocalShards(one.local_problems, tuning)
+    other = LocalShards(other.local_problems, replace(tuning, scales=UNSCALED))
+    pace = np.concatenate([roots[:d], np.repeat(roots[d:], k)]) ** 2
+    theta = np.zeros(problem.n_weights)
+    for number in range(3):
+        spec = PassSpec(
+            number + 1, 0, 0.2, 1
+        )  # later steps may take either of two equal labellings
+        scaled = theta / scales.of_weights
+        seen = one.round(scaled, scaled.copy(), spec)
+        found, index, value = other.changes(theta, theta.copy(), spec, pace)
+        assert found.gap == pytest.approx(seen.gap, rel=1e-9)
+        moved = (scaled * scales.of_weights - theta) / np.repeat(pace, k)
+        np.testing.assert_allclose(value, moved[index], rtol=1e-5, atol=1e-9)
+        moved[index] = 0.0
+        np.testing.assert_allclose(moved, 0.0, atol=1e-12)
+        theta = scaled * scales.of_weights

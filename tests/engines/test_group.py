@@ -64,31 +64,35 @@ def test_vectors_are_added_up(size, n, density, seed):
 def test_changes_are_added_up(size, n, density, seed):
     rng = np.random.default_rng(seed)
     rounds = [[one.astype(np.float32) for one in vectors(rng, size, n, density)] for _ in range(2)]
+    kind = rng.integers(0, 3, n).astype(np.uint8)
 
     def work(group):
-        updates, found = Updates(group, n), []
+        updates, found = Updates(group, n, kind), []
         for sent in rounds:
             own = sent[group.rank]
             index = np.flatnonzero(own).astype(np.int32)
-            sums, facts, ratio = updates.add_up(index, own[index], ["test"], [group.rank])
+            sums, facts, *squares = updates.add_up(index, own[index], ["test"], [group.rank])
             total = np.zeros(n)
             for first, arrays in sums:
                 if len(arrays) == 1:
                     total[first : first + len(arrays[0])] += arrays[0]
                 else:
                     np.add.at(total, arrays[0], arrays[1])
-            found.append((total, facts, ratio))
+            found.append((total, facts, squares))
         return found
 
     for found in together(size, work):
-        for sent, (total, facts, ratio) in zip(rounds, found, strict=True):
+        for sent, (total, facts, (of_sums, of_parts)) in zip(rounds, found, strict=True):
             expected = np.sum(sent, axis=0, dtype=float)
             np.testing.assert_allclose(total, expected, rtol=1e-6, atol=1e-6)
             np.testing.assert_array_equal(facts[:, 0], range(size))
-            squares = np.sum(np.square(sent, dtype=float))
-            if squares > 0:
-                assert ratio == pytest.approx(expected @ expected / squares, rel=1e-4, abs=1e-6)
-                assert ratio <= size * (1 + 1e-6)
+            for which in range(kind.max() + 1):
+                own = kind == which
+                parts = np.sum(np.square(sent, dtype=float)[:, own])
+                assert of_parts[which] == pytest.approx(parts, rel=1e-6)
+                sums = expected[own] @ expected[own]
+                assert of_sums[which] == pytest.approx(sums, rel=1e-4, abs=1e-6 * parts)
+                assert of_sums[which] <= size * (1 + 1e-6) * of_parts[which]
 
 
 @pytest.mark.parametrize("source", [0, 2])

@@ -598,6 +598,8 @@ class WeightChange(NamedTuple):
     values: np.ndarray
     """(lines, columns of θ), zero where none is in use."""
     kept: KeptRows
+    pace: np.ndarray
+    """(d,) how many times as far as a step says each row moves; (0,) if that is 1 for all."""
 
     @classmethod
     def none(cls, n_rows: int, lines: int, n_columns: int) -> WeightChange:
@@ -605,7 +607,7 @@ class WeightChange(NamedTuple):
         lines = min(n_rows, lines)
         line_of, row_of = np.full(n_rows, -1, np.int32), np.empty(lines, np.int32)
         values, kept = np.zeros((lines, n_columns)), KeptRows.none(0, n_columns)
-        return cls(line_of, row_of, values, kept)
+        return cls(line_of, row_of, values, kept, np.empty(0))
 
 
 class WeightChanges(NamedTuple):

@@ -17,14 +17,15 @@ def mark_columns(order, offsets, indptr, indices, marks):
 
 
 @kernel
-def take_changes(theta, rows, kept, place, part, index, value):
-    """Into index and value: ``part`` of what rows have changed by; they are as they were again.
+def take_changes(theta, rows, kept, place, pace, index, value):
+    """Into index and value: what rows have changed by, over pace; they are as they were again.
 
-    kept: rows of θ as they were; place: which of them each row was. Return how many there are.
+    kept: rows of θ as they were; place: which of them each row was; pace: of each row. Return how
+    many there are.
     """
     count, k = 0, theta.shape[1]
     for i in range(len(rows)):
-        row, at = rows[i], place[i]
+        row, at, part = rows[i], place[i], 1.0 / pace[i]
         for y in range(k):
             change = theta[row, y] - kept[at, y]
             if change != 0.0:
@@ -80,9 +81,7 @@ def merge_entries(index_a, value_a, index_b, value_b, index, value):
 
 
 @kernel
-def square(value):
-    """Σ value², in float64 and in order."""
-    total = 0.0
-    for i in range(len(value)):
-        total += float(value[i]) ** 2
-    return total
+def squares_by_kind(index, value, kind, k, out):
+    """out[kind of an entry's row] += value², in float64 and in order; rows have k entries."""
+    for i in range(len(index)):
+        out[kind[index[i] // k]] += float(value[i]) ** 2

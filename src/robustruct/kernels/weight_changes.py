@@ -7,8 +7,10 @@ from robustruct.kernels._jit import helper
 def add_features(row, features, to, out_of, theta, change, used, gain, norm):
     """Row ``row`` of the features goes to column ``to``, and leaves column ``out_of``.
 
-    used: the lines in use; gain and norm: <theta, change> and |change|². Return what they become.
+    used: the lines in use; gain and norm: <theta, change> and |change|², each row of it times its
+    pace. Return what they become.
     """
+    paced = len(change.pace) > 0
     for at in range(features.indptr[row], features.indptr[row + 1]):
         x = features.data[at]
         feature = features.indices[at]
@@ -19,7 +21,8 @@ def add_features(row, features, to, out_of, theta, change, used, gain, norm):
             change.row_of[line] = feature
             used += 1
         gain += x * (theta[feature, to] - theta[feature, out_of])
-        norm += 2.0 * x * (change.values[line, to] - change.values[line, out_of] + x)
+        bend = 2.0 * x * (change.values[line, to] - change.values[line, out_of] + x)
+        norm += change.pace[feature] * bend if paced else bend
         change.values[line, to] += x
         change.values[line, out_of] -= x
     return used, gain, norm
@@ -37,16 +40,17 @@ def _keep_row(row, theta, kept):
 
 @helper
 def apply_features(row, features, to, out_of, step, theta, change):
-    """theta -= step * change, and change <- 0, where `add_features` put something."""
-    values, place = change.values, change.kept.place
+    """theta -= step * pace * change, and change <- 0, where `add_features` put something."""
+    values, place, paced = change.values, change.kept.place, len(change.pace) > 0
     for at in range(features.indptr[row], features.indptr[row + 1]):
         feature = features.indices[at]
         if len(place) > 0 and place[feature] < 0:
             _keep_row(feature, theta, change.kept)
         line = change.line_of[feature]
-        theta[feature, to] -= step * values[line, to]
+        own = step * change.pace[feature] if paced else step
+        theta[feature, to] -= own * values[line, to]
         values[line, to] = 0.0
-        theta[feature, out_of] -= step * values[line, out_of]
+        theta[feature, out_of] -= own * values[line, out_of]
         values[line, out_of] = 0.0
 
 

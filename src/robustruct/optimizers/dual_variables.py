@@ -67,6 +67,8 @@ class DualVariables:
         self.predictor_regret = np.zeros(batch.n_samples)
         self.kept: KeptRows | None = None
         """Where visits keep the rows of node features' weights that they change, if anywhere."""
+        self.pace: np.ndarray | None = None
+        """How many times as far as a step says each row of θ moves, where that is not once."""
 
     @cached_property
     def nodes(self) -> SparseRows:
@@ -125,7 +127,8 @@ class DualVariables:
     def visit(self, order: np.ndarray, theta: np.ndarray, spec: PassSpec) -> None:
         """Improve the adversaries of samples ``order``, and θ with them."""
         problem, batch, q = self.problem, self.problem.design.batch, self.q
-        several = spec.steps > 1 and not batch.n_chords
+        # Products of features know nothing of paces.
+        several = spec.steps > 1 and not batch.n_chords and self.pace is None
         products = self.products if several else Products.none(batch.n_samples)
         rate = problem.share / spec.penalty
         visits = Visits(spec.steps, rate, products, self.gap, self.predictor_regret)
@@ -133,6 +136,11 @@ class DualVariables:
         changes = self._changes
         if self.kept is not None:
             changes = changes._replace(node=changes.node._replace(kept=self.kept))
+        if self.pace is not None:
+            d = self.nodes.shape[1]
+            of_edges = self.pace[d :: problem.n_labels].copy()  # which have a row for each label
+            node = changes.node._replace(pace=self.pace[:d])
+            changes = changes._replace(node=node, edge=changes.edge._replace(pace=of_edges))
         if isinstance(q, LabellingMixtures):
             visit_cyclic_samples(
                 order,

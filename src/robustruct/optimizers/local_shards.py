@@ -154,18 +154,32 @@ class LocalShards:
         """The problem without its samples."""
         return Outline.of_all([shard.problem.outline for shard in self.shards.values()])
 
-    def changes(
-        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec, part: float
-    ) -> tuple[PassStats, np.ndarray, np.ndarray]:
-        """What `round` would do: (what visits saw, entries of θ, ``part`` of their changes).
+    def column_counts(self) -> np.ndarray:
+        """(d,) how many nodes have each feature."""
+        counts = np.zeros(self.first.problem.design.nodes.shape[1])
+        for shard in self.shards.values():
+            nodes = shard.problem.design.nodes
+            if isinstance(nodes, SparseRows):
+                counts += np.diff(nodes.column_offsets)
+            else:
+                counts += np.count_nonzero(nodes, axis=0)
+        return counts
 
-        θ is as before. Only rows that visits change are looked at, a row being as long as there are
-        labels: of all weights they are few.
+    def changes(
+        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec, pace: np.ndarray
+    ) -> tuple[PassStats, np.ndarray, np.ndarray]:
+        """What `round` would do, with each row of θ taken to move ``pace`` times as far.
+
+        Returns what visits saw, entries of θ and their changes, which are not multiplied; θ is as
+        before. A row is as long as there are labels, and only those that visits change are looked
+        at: of all weights they are few. ``pace`` is (rows,), or (1,) where it is the same for all.
         """
         problem = self.first.problem
         by_row, n_columns = theta.reshape(-1, problem.n_labels), problem.design.nodes.shape[1]
         edges = np.arange(n_columns, len(by_row))
         of_edges = by_row[edges]
+        if len(pace) == 1:  # then the steps of all are so much longer
+            spec = replace(spec, penalty=spec.penalty / pace[0])
         if self.tuning.natural:  # visits change a copy of θ, and all rows that they ask for
             marks = np.zeros(n_columns, np.bool_)
             for number, shard in self.shards.items():
@@ -174,29 +188,30 @@ class LocalShards:
             kept, place = by_row[rows], np.arange(len(rows))
             seen = self.round(theta, centre, spec, np.concatenate([rows, edges]))
         else:
-            with self._keeping() as found:
+            with self._keeping(pace) as found:
                 seen = self.round(theta, centre, spec)
             rows = np.flatnonzero(found.place >= 0)
             kept, place = found.values, found.place[rows]
-        nodes = _taken(by_row, rows, kept, place, part)
-        edge = _taken(by_row, edges, of_edges, np.arange(len(edges)), part)
+        nodes = _taken(by_row, rows, kept, place, pace)
+        edge = _taken(by_row, edges, of_edges, np.arange(len(edges)), pace)
         index, value = (np.concatenate(both) for both in zip(nodes, edge, strict=True))
         return seen, index, value
 
     @contextmanager
-    def _keeping(self) -> Iterator[KeptRows]:
-        """Have visits keep the rows that they change, as long as this lasts."""
+    def _keeping(self, pace: np.ndarray) -> Iterator[KeptRows]:
+        """Have visits keep the rows that they change, and move them at a pace, meanwhile."""
         self._kept.place[:] = -1
         self._kept.count[:] = 0
         # Only natural variables are others, and they change a copy of θ.
         changing = [cast(DualVariables, shard.dual) for shard in self.shards.values()]
         for dual in changing:
             dual.kept = self._kept
+            dual.pace = pace if len(pace) > 1 else None
         try:
             yield self._kept
         finally:
             for dual in changing:
-                dual.kept = None
+                dual.kept = dual.pace = None
 
     @cached_property
     def _kept(self) -> KeptRows:
@@ -302,11 +317,12 @@ def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _taken(
-    theta: np.ndarray, rows: np.ndarray, kept: np.ndarray, place: np.ndarray, part: float
+    theta: np.ndarray, rows: np.ndarray, kept: np.ndarray, place: np.ndarray, pace: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Entries of rows of θ that have changed, and ``part`` of their changes; undoes these."""
+    """Entries of rows of θ that have changed, and their changes over their pace; undoes these."""
     most = len(rows) * theta.shape[1]
     index = np.empty(most, np.int32 if theta.size < 2**31 else np.int64)
     value = np.empty(most, np.float32)
-    count = take_changes(theta, rows, kept, place, part, index, value)
+    own = pace[rows] if len(pace) > 1 else np.broadcast_to(pace, len(rows)).copy()
+    count = take_changes(theta, rows, kept, place, own, index, value)
     return index[:count], value[:count]

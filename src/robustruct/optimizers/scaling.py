@@ -62,6 +62,14 @@ class Columns:
         least = max(least, float(size[size > 0].min()))
         return np.exp2(-np.round(np.log2(np.maximum(size, least) / least)))
 
+    def stiffness(self, frequent: float, least: float) -> np.ndarray:
+        """What columns are multiplied with if at least ``frequent`` nodes have them: 1/2, 1/4, ...
+
+        A quarter for four times as many, and so on; ``least`` at least.
+        """
+        often = np.maximum(self.entries / frequent, 0.5)
+        return np.maximum(np.exp2(-np.floor(np.log2(often) / 2 + 1.0)), least)
+
 
 def _sums(matrix: FeatureMatrix, times: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """(d,) sums of squares of the columns, and of entries that are not zero.

@@ -24,6 +24,12 @@ fall further. Features times 10, gap after 1000 passes on emotion: 36 % with 1, 
 of 1e4 among others took 400 and 440 passes on dense chains, and 580 with 10."""
 
 
+FREQUENT = 0.125
+"""Nodes that have a feature, over samples, from which on its column is scaled for many workers; and
+STIFFEST, the least factor. CoNLL-2000, 16 workers: see benchmarks/README.md."""
+STIFFEST = 0.25
+
+
 @dataclass(frozen=True)
 class Tuning:
     """Settings for one of two regimes; each optimum is flat (benchmarks/README.md)."""
@@ -110,8 +116,13 @@ class Density:
             **{name: sum(getattr(part, name) for part in every) for name in sums},
         )
 
-    def tuning(self) -> Tuning:
+    def tuning(self, *, spread: bool = False) -> Tuning:
         """The settings of the regime, with what depends on how large features are.
+
+        Where samples are ``spread`` over workers and features are sparse, the few features that
+        most samples have are scaled down. All workers move their weights in a round, none knowing
+        what the others do; scaled, these move little between two updates of the centre, which all
+        know, and so many samples have a say in them that they get where they should all the same.
 
         A step of a sample with share 1 / n changes its scores by up to |x|² / (n (alpha + kappa)).
         Where alpha alone would let that be far more than labels are worth, samples push each other
@@ -126,6 +137,8 @@ class Density:
             return replace(self.regime(), pull=pull)
         least = SMALL * np.sqrt(self.alpha * per_node / row_entries)
         scales = columns.scales(float(least))
+        if spread and self.regime().sparse:
+            scales *= columns.stiffness(FREQUENT * self.n_samples, STIFFEST)
         size = float(scales**2 @ np.minimum(columns.squares, 1e300)) / columns.n_nodes
         edges = len(scales) - self.n_features
         return replace(

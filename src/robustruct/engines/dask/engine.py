@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from robustruct.engines.dask.shards import DaskShards
 from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
@@ -26,9 +26,9 @@ class DaskEngine:
     Parameters
     ----------
     client : distributed.Client
-    rounds_per_pass : int
+    rounds_per_pass : int or "auto"
         How often workers exchange their steps in one pass over the data. More rounds need fewer
-        passes and more traffic.
+        passes and more messages. "auto": as many as workers, 4 to 16.
     give_up : float
         Seconds after which a worker counts as failed: if the scheduler has not heard from it, or
         if it has been busy for so long with something that it has done before. The first time
@@ -52,13 +52,14 @@ class DaskEngine:
         self,
         client: Any,
         *,
-        rounds_per_pass: int = 4,
+        rounds_per_pass: int | Literal["auto"] = "auto",
         give_up: float = 600.0,
     ) -> None:
         self.client = client
         self.rounds_per_pass = rounds_per_pass
         self.give_up = give_up
-        check_options(self, counts=("rounds_per_pass",), limits=("give_up",))
+        given = () if rounds_per_pass == "auto" else ("rounds_per_pass",)
+        check_options(self, counts=given, limits=("give_up",))
 
     @property
     def n_workers(self) -> int:
@@ -70,7 +71,8 @@ class DaskEngine:
         """The samples on the workers, until the end of the context."""
         if isinstance(data, Samples):
             data = data.dealt_out(self.n_workers)
-        found = DaskShards(self.client, data, self.rounds_per_pass, self.give_up)
+        rounds = None if self.rounds_per_pass == "auto" else self.rounds_per_pass
+        found = DaskShards(self.client, data, rounds, self.give_up)
         self.last_ = found
         try:
             yield found

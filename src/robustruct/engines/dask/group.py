@@ -32,7 +32,7 @@ from robustruct.kernels.updates import (
     add_entries,
     merge_entries,
     nonzero_entries,
-    square,
+    squares_by_kind,
 )
 
 RECEIVE, PRESENT = "robustruct_receive", "robustruct_present"  # what workers ask each other
@@ -291,8 +291,10 @@ class Updates:
     no more bytes. Otherwise sums are made as those of vectors are.
     """
 
-    def __init__(self, group: Group, n_weights: int) -> None:
-        self.group = group
+    def __init__(self, group: Group, n_weights: int, kind: np.ndarray) -> None:
+        """``kind``: of each row of θ, see `Damping`."""
+        self.group, self.kind = group, kind
+        self.row, self.n_kinds = n_weights // len(kind), int(kind.max(initial=0)) + 1
         self.index_type = np.int32 if n_weights < 2**31 else np.int64
         self.stretches = group.stretches(n_weights)
         if group.size <= FEW:
@@ -300,25 +302,33 @@ class Updates:
 
     def add_up(
         self, index: np.ndarray, value: np.ndarray, about: Sequence[Any], facts: Sequence[float]
-    ) -> tuple[list[tuple[int, Sequence[np.ndarray]]], np.ndarray, float]:
-        """(sums by stretch, (workers, ...) all facts, |sum|² / Σ|changes|²)."""
+    ) -> tuple[list[tuple[int, Sequence[np.ndarray]]], np.ndarray, np.ndarray, np.ndarray]:
+        """(sums by stretch, (workers, ...) all facts, |sum|² and Σ|changes|² by kind)."""
         group = self.group
         parts = []
         for first, last in self.stretches:
             a, b = np.searchsorted(index, [first, last])
             parts.append(_shortest(index[a:b], value[a:b], first, last))
-        received = group.exchange([*about, "changes"], [square(value), *facts], parts)
+        own = self._squares(index, value)
+        received = group.exchange([*about, "changes"], [*own, *facts], parts)
         first, last = self.stretches[group.rank]
         sums = _merged([self._entries(message.arrays, first, last) for message in received])
         ours = _shortest(*sums, first, last)
-        squares = sum(message.facts[0] for message in received)
-        told = np.array([message.facts[1:] for message in received])
+        all_facts = np.array([message.facts for message in received])
+        squares, told = all_facts[:, : self.n_kinds].sum(axis=0), all_facts[:, self.n_kinds :]
+        of_sums = self._squares(*sums)
         if group.size <= FEW:
-            return [(0, ours)], told, square(sums[1]) / max(squares, 1e-300)
-        summed = group.exchange([*about, "sums"], [square(sums[1])], [ours] * group.size)
-        ratio = sum(message.facts[0] for message in summed) / max(squares, 1e-300)
+            return [(0, ours)], told, of_sums, squares
+        summed = group.exchange([*about, "sums"], of_sums.tolist(), [ours] * group.size)
+        of_sums = np.sum([message.facts for message in summed], axis=0)
         every = zip(self.stretches, summed, strict=True)
-        return [(first, message.arrays) for (first, _), message in every], told, ratio
+        return [(first, message.arrays) for (first, _), message in every], told, of_sums, squares
+
+    def _squares(self, index: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Sums of squares of entries, by kind."""
+        found = np.zeros(self.n_kinds)
+        squares_by_kind(index, value, self.kind, self.row, found)
+        return found
 
     def _entries(
         self, arrays: Sequence[np.ndarray], first: int, last: int

@@ -47,7 +47,9 @@ class DaskShards:
     local_problem = None
     local_problems = None
 
-    def __init__(self, client: Client, data: ShardedData, rounds: int, give_up: float) -> None:
+    def __init__(
+        self, client: Client, data: ShardedData, rounds: int | None, give_up: float
+    ) -> None:
         self.pool, self.data, self.rounds = WorkerPool(client, give_up), data, rounds
         self.extents: dict[int, Extent | None] = {}
         self.plan: Plan | None = None
@@ -86,7 +88,8 @@ class DaskShards:
         if not extents:
             raise InvalidInputError("no shard has a sample with a weight; nothing can be learnt.")
         self.outline = Outline.of_all([extent.outline for extent in extents])
-        self.tuning = Density.of_all([extent.density for extent in extents]).tuning()
+        density = Density.of_all([extent.density for extent in extents])
+        self.tuning = density.tuning(spread=len(extents) > 1)
 
     def _build(self, numbers: Sequence[int]) -> None:
         """Encode shards on the workers they are assigned to."""

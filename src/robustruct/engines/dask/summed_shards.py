@@ -1,11 +1,7 @@
 """The samples of a fit as an optimizer on one of the workers sees them.
 
-In a round every worker visits its samples, starting from the same θ, and the changes of θ are added
-up (CoCoA, Smith et al. 2018). K workers might all push a weight the same way, and the sum overshoot
-by a factor of K. A worker therefore takes each of its changes δ for σ times as large as it is,
-which makes the sum an ascent as long as |Σδ|² <= σ Σ|δ|². That holds for σ = K whatever the data
-are, but workers with different features hardly meet: σ follows the ratio that the last round has
-seen, with a margin.
+In a round every worker visits some of its samples, starting from the same θ, and the changes of θ
+are added up; robustruct.optimizers.damping says how workers keep them from overshooting together.
 
 Changes travel in float32. What that rounds off does not add up: θ is recomputed from moments, in
 float64, whenever a certificate is made.
@@ -17,16 +13,24 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.engines.dask.group import Group, Updates
 from robustruct.kernels.updates import add_all, add_entries
 from robustruct.objectives.adversarial import Outline
+from robustruct.optimizers.damping import Damping
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning
 
-MARGIN = 1.1
-"""Of the damping. CoNLL-2000 to a gap of 5 % on two workers, four rounds a pass: 22 passes; with 3
-it takes 27, without damping it diverges; in one process 18."""
+LEAST_ROUNDS, MOST_ROUNDS = 4, 16
+"""Of a pass; in between one for each worker. See benchmarks/README.md."""
+SAMPLES_A_ROUND = 16  # of one worker, at least: messages take as long as some samples
+
+
+def rounds_for(n_workers: int, n_samples: int) -> int:
+    """How often workers should exchange what they changed in a pass over the samples."""
+    wanted = min(MOST_ROUNDS, n_workers, n_samples // (SAMPLES_A_ROUND * n_workers))
+    return max(LEAST_ROUNDS, wanted)
 
 
 class SummedShards:
@@ -37,16 +41,13 @@ class SummedShards:
     dual = None
 
     def __init__(
-        self, local: LocalShards, group: Group, outline: Outline, rounds: int, kept: Kept
+        self, local: LocalShards, group: Group, outline: Outline, rounds: int | None, kept: Kept
     ) -> None:
         self.local, self.group, self.outline = local, group, outline
-        self.rounds = rounds
+        self.rounds = rounds or rounds_for(group.size, outline.n_samples)
         self.kept = kept
         """What is left of the dual variables of earlier attempts."""
         self.n_rounds = 0
-        self.damping = float(group.size)
-        """σ"""
-        self.updates = Updates(group, outline.n_weights)
 
     @property
     def tuning(self) -> Tuning:
@@ -57,6 +58,21 @@ class SummedShards:
         if self.tuning.natural != tuning.natural:
             self.local.retune(tuning)
 
+    @cached_property
+    def damping(self) -> Damping:
+        """Of this attempt. Where features are shared by most samples all weights are one kind."""
+        problem = self.local.first.problem
+        n_rows, workers = self.outline.n_weights // problem.n_labels, self.group.size
+        if not self.tuning.sparse:
+            return Damping.of_all(n_rows, workers)
+        counts = self.local.column_counts()
+        self.group.add_up(counts, "columns")
+        return Damping.by_count(counts, n_rows - len(counts), workers, self.rounds)
+
+    @cached_property
+    def updates(self) -> Updates:
+        return Updates(self.group, self.outline.n_weights, self.damping.kind)
+
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Some rounds of visits, which together make a pass; one if there is nobody else."""
         self.group.begin("round")
@@ -65,31 +81,24 @@ class SummedShards:
             seen = self.local.round(theta, centre, spec)
             self.group.exchange(["round", *astuple(spec)])
             return seen
-        largest = 0.0
         for part in range(self.rounds):
             self.n_rounds += 1
-            seen, ratio = self._round(theta, centre, replace(spec, part=part, parts=self.rounds))
-            largest = max(largest, ratio)
-            self.damping = max(self.damping, MARGIN * ratio)
-        if largest > 0.0:
-            self.damping = max(1.0, MARGIN * largest, 0.8 * self.damping)
-        self.damping = min(self.damping, float(self.group.size))
+            seen = self._round(theta, centre, replace(spec, part=part, parts=self.rounds))
+        self.damping.end_pass()
         return seen
 
-    def _round(
-        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec
-    ) -> tuple[PassStats, float]:
-        """(what all workers saw, how hard they clashed); θ moves by what all have changed."""
-        damped = replace(spec, penalty=spec.penalty / self.damping)
-        found, index, value = self.local.changes(theta, centre, damped, 1.0 / self.damping)
-        about = ["round", *astuple(spec), self.damping]
-        sums, facts, ratio = self.updates.add_up(index, value, about, astuple(found))
+    def _round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+        """What all workers saw; θ moves by what all have changed."""
+        found, index, value = self.local.changes(theta, centre, spec, self.damping.pace)
+        about = ["round", *astuple(spec), *self.damping.sigma.tolist()]
+        sums, facts, *clash = self.updates.add_up(index, value, about, astuple(found))
+        self.damping.see(*clash)
         for first, arrays in sums:
             if len(arrays) == 1:
                 add_all(theta[first : first + len(arrays[0])], arrays[0])
             else:
                 add_entries(theta, 0, *arrays)
-        return PassStats(*facts.sum(axis=0).tolist()), ratio
+        return PassStats(*facts.sum(axis=0).tolist())
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them: the same on every worker."""

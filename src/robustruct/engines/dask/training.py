@@ -54,7 +54,7 @@ class Assignment:
     addresses: Sequence[str]
     outline: Outline
     tuning: Tuning
-    rounds: int
+    rounds: int | None
     optimizer: Optimizer
     max_iter: int
     seed: int
