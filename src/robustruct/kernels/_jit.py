@@ -11,9 +11,9 @@ from robustruct.kernels._compiling import KeptCode
 FIRST_UNTRIED = (0, 69)  # version of numba; those before are tried down to the oldest declared
 
 if tuple(map(int, numba.__version__.split(".")[:2])) < FIRST_UNTRIED:
-    from robustruct.kernels._frugal import Fragment, Inlined, Whole
+    from robustruct.kernels._frugal import Whole, KERNELS
 else:  # slower to compile, and the same answers
-    Fragment = Inlined = Whole = Compiler
+    Whole = Compiler; KERNELS = {}
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
@@ -32,27 +32,27 @@ _STRICT = {**_ALL, "fastmath": False}
 _REORDERED = {**_ALL, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
 
-def _kept(decorator):
-    """The decorator of functions whose compiled code is kept on disk."""
+def _kernel(flags):
+    """The decorator of functions that Python calls, whose compiled code is kept on disk."""
 
     def decorate(function):
-        compiled = decorator(function)
+        compiled = njit(pipeline_class=Whole, **flags)(function)
         compiled._cache = KeptCode(function)
+        KERNELS[function] = compiled
+        # For kernels that numba compiles: code of its own, called in its own way.
+        own = njit(**flags)(function)
+        compiled.get_call_template, compiled.get_overload = own.get_call_template, own.get_overload
         return compiled
 
     return decorate
 
 
-def _kernel(flags):
-    return _kept(njit(pipeline_class=Whole, **flags))
-
-
 def _helper(flags):
-    return njit(no_cpython_wrapper=True, pipeline_class=Fragment, **flags)
+    return njit(no_cpython_wrapper=True, **flags)
 
 
 def _part(flags):
-    return njit(no_cpython_wrapper=True, pipeline_class=Inlined, **{**flags, "forceinline": True})
+    return njit(no_cpython_wrapper=True, **{**flags, "forceinline": True})
 
 
 kernel, quick_kernel = _kernel(_STRICT), _kernel(_REORDERED)
