@@ -511,22 +511,25 @@ class Writer(Code):
     def loop(self, ends, node, element):
         """Statements for every number of a range, and what belongs to it."""
         start, stop = ends[:2] if len(ends) > 1 else (value_of(Known(0)), ends[0])
-        step = ends[2].parts[0] if len(ends) == 3 else "1"
-        up = not step.startswith("-")
-        if not step.lstrip("-").isdigit() or step == "0":
-            raise Untranslatable("a step that is not known")
+        step = self.cast(ends[2], INT).parts[0] if len(ends) == 3 else "1"
+        known, up = step.lstrip("-").isdigit(), not step.startswith("-")
         kind = UINT if start.kind is UINT or stop.kind is UINT else INT
         if any(end.kind.floats for end in ends):
             raise Untranslatable("a range of fractions")
-        natural = start.natural and up
+        natural = start.natural and known and up
         (start,), (stop,) = self.cast(start, kind).parts, self.cast(stop, kind).parts
         before, head, body = self.block, self.place(), self.place()
         following, after = self.place(), self.place()
         self.jump(head)
         self.start(head)
         at = self.new("")  # once it is known where the loop comes back from
-        order = ("u" if kind is UINT else "s") + ("lt" if up else "gt")
-        self.branch(self.new(f"icmp {order} i64 {at}, {stop}"), body, after)
+        sign = "u" if kind is UINT else "s"
+        more = self.new(f"icmp {sign}{'lt' if up else 'gt'} i64 {at}, {stop}")
+        if not known:
+            less = self.new(f"icmp sgt i64 {at}, {stop}")
+            down = self.new(f"icmp slt i64 {step}, 0")
+            more = self.new(f"select i1 {down}, i1 {less}, i1 {more}")
+        self.branch(more, body, after)
         self.start(body)
         self.loops.append((following, after))
         outside = dict(self.bound)
@@ -901,8 +904,6 @@ class Writer(Code):
         item = NUMBERS.get(np.dtype(float if dtype is None else dtype.thing))
         if item is None:
             raise Untranslatable(f"an array of {dtype.thing}")
-        if self.loops:
-            raise Untranslatable("an array made in a loop")
         sides = [self.cast(side, INT).parts[0] for side in sides]
         kind = self.program.array(item, len(sides))
         size = self.size(Value(kind, ("null", *sides))).parts[0]
@@ -925,8 +926,6 @@ class Writer(Code):
         parts = [part for value in given for part in value.parts]
         passed = [f"{kinds[i]} {parts[i]}" for i in callee.used]
         if callee.lends:
-            if self.loops:
-                raise Untranslatable("an array made in a loop")
             self.function.found("makes", True)
             passed.append(self._heap())
         call = f'call {callee.type()} @"{callee.name}"({", ".join(passed)})'
