@@ -23,6 +23,7 @@ from robustruct.kernels._kinds import (
     common,
     joined,
     text,
+    together,
     value_of,
     wide,
 )
@@ -144,7 +145,7 @@ class Code:
             return value
         if isinstance(kind, Tuple):
             fields = [self.cast(value[i], field) for i, field in enumerate(kind.fields)]
-            return Value(kind, tuple(part for field in fields for part in field.parts))
+            return together(fields, kind.maker)
         if not (isinstance(kind, Number) and isinstance(value.kind, Number)):
             raise Untranslatable(f"{value.kind} as {kind}")
         (part,) = value.parts
@@ -196,7 +197,9 @@ class Code:
         if kind.floats:
             if operation not in _FLOATS:
                 raise Untranslatable(f"{operation} of {kind}")
-            return Value(kind, (self.new(f"{_FLOATS[operation]} {self.flags}{kind.code} {x}, {y}"),))
+            return Value(
+                kind, (self.new(f"{_FLOATS[operation]} {self.flags}{kind.code} {x}, {y}"),)
+            )
         if operation in ("FloorDiv", "Mod"):
             return self._divided(operation, kind, a, b)
         sign = "nsw " if kind.family == "int" else ""
@@ -216,9 +219,7 @@ class Code:
         """Eight times a number."""
         kind = REGISTERS[number.kind]
         (vector,) = kind.parts
-        one = self.new(
-            f"insertelement {vector} undef, {number.kind.code} {number.parts[0]}, i32 0"
-        )
+        one = self.new(f"insertelement {vector} undef, {number.kind.code} {number.parts[0]}, i32 0")
         line = f"shufflevector {vector} {one}, {vector} {one}, <8 x i32> zeroinitializer"
         return Value(kind, (self.new(line),))
 
@@ -312,7 +313,9 @@ class Code:
             return self.intrinsic("pow", a, exponent)
         line = f"i64 {a.parts[0]}, i64 {exponent.parts[0]}"
         natural = a.natural
-        return Value(kind, (self.new(f"call i64 @{self.program.runtime('power')}({line})"),), natural)
+        return Value(
+            kind, (self.new(f"call i64 @{self.program.runtime('power')}({line})"),), natural
+        )
 
     def intrinsic(self, name, *values):
         """A function of LLVM's, of and to one kind."""
@@ -340,7 +343,9 @@ class Code:
             one, other = self.cast(value, kind), self.cast(best, kind)
             better = self.compare(operation, one, other).parts[0]
             line = f"select i1 {better}, {kind.code} {one.parts[0]}, {kind.code} {other.parts[0]}"
-            some = one.natural or other.natural if operation == "Gt" else one.natural and other.natural
+            some = (
+                one.natural or other.natural if operation == "Gt" else one.natural and other.natural
+            )
             best = Value(kind, (self.new(line),), some)
         return best
 
@@ -385,9 +390,7 @@ class Code:
     def offset(self, kind, data, at):
         """The address of a number that is some places further."""
         memory = kind.item.memory
-        return self.new(
-            f"getelementptr inbounds {memory}, {self.pointer(memory)} {data}, i64 {at}"
-        )
+        return self.new(f"getelementptr inbounds {memory}, {self.pointer(memory)} {data}, i64 {at}")
 
     def get(self, item, place):
         """The number at an address."""

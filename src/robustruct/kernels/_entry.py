@@ -239,12 +239,11 @@ def _mangled(name, arguments, *, abi_tags, uid):
     return default_mangler(f"{name}.{digest}", (), abi_tags=abi_tags, uid=uid)
 
 
-def translated(dispatcher, arguments):
+def translated(function, quick, arguments):
     """The code of a kernel for some types of arguments, and its descriptor for numba."""
-    program = Program(OPAQUE, None)
-    program._intrinsic = lambda *about: Extension(program, *about)
-    kernel = program.function(dispatcher, tuple(kind_of(type_, program) for type_ in arguments))
-    function = dispatcher.py_func
+    program = Program(OPAQUE, Extension)
+    kinds = tuple(kind_of(type_, program) for type_ in arguments)
+    kernel = program.function(function, quick, False, kinds)
     descriptor = PythonFunctionDescriptor(
         native=True,
         modname=function.__module__,

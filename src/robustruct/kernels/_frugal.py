@@ -1,7 +1,8 @@
-"""Kernels compiled by our own translation, for versions of numba that it was tried with.
+"""Compiles kernels by our own translation, for versions of numba that it was tried with.
 
-What numba contributes is the call from Python, code on disk, and LLVM; `_jit.py` takes its own
-compiler for other versions.
+Numba still contributes how Python calls a kernel, which types its arguments have, code on disk, and
+LLVM. It leans on parts of numba that may change from one version to the next: `_jit.py` takes
+numba's own compiler for other versions.
 """
 
 import gc
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 
 from llvmlite import binding
 from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
-from numba.core import config, utils
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.environment import Environment
@@ -20,6 +21,8 @@ from robustruct.kernels._kinds import Untranslatable
 
 class _Library(JITCodeLibrary):
     """Code that is optimised once: numba does it twice, to prune counts of references between."""
+
+    translated = True
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -52,29 +55,23 @@ def _no_collecting():
 class Whole(Compiler):
     """Compiles a kernel, with the helpers that it calls."""
 
-    def __init__(self, typing_context, target_context, library, args, *others):
-        # Numba would first load all that it can compile.
-        self._late = lambda: Compiler.__init__(
-            self, typing_context, target_context, library, args, *others
-        )
-        self._contexts, self._arguments = (typing_context, target_context), args
+    def __init__(self, typing_context, target_context, library, args, return_type, flags, locals):
+        self._given = typing_context, target_context, library, args, return_type, flags, locals
 
     def compile_extra(self, func):
+        """Numba's result for a function; by numba itself if it is more than we translate."""
         try:
             with _no_collecting():
                 return self._compiled(func)
-        except Untranslatable as reason:
-            import os
-            if os.environ.get("RR_DEBUG") == "raise": raise
-            if os.environ.get("RR_DEBUG"): print("UNTRANSLATABLE", func.__qualname__, reason)
-            self._late()
+        except Untranslatable:
+            super().__init__(*self._given)  # which loads all that numba can compile
             return super().compile_extra(func)
 
     def _compiled(self, func):
-        from robustruct.kernels._entry import translated
+        from robustruct.kernels._entry import translated  # with much of llvmlite
 
-        typing_context, target_context = self._contexts
-        text, descriptor = translated(_dispatcher_of(func), self._arguments)
+        typing_context, target_context, _, args, _, flags, _ = self._given
+        text, descriptor = translated(func, bool(flags.fastmath), args)
         library = _Library(target_context.codegen(), func.__qualname__)
         library.enable_object_caching()
         module = binding.parse_assembly(text)
@@ -86,7 +83,6 @@ class Whole(Compiler):
             typing_context=typing_context,
             target_context=target_context,
             entry_point=target_context.get_executable(library, descriptor, environment),
-            typing_error=None,
             type_annotation="",
             library=library,
             signature=signature(descriptor.restype, *descriptor.argtypes),
@@ -97,9 +93,3 @@ class Whole(Compiler):
             metadata={},
             reload_init=[],
         )
-
-
-KERNELS = {}  # by their functions
-
-def _dispatcher_of(func):
-    return KERNELS[func]

@@ -1,6 +1,7 @@
 """The only place that names numba flags."""
 
 import os
+from functools import cache
 
 import numba
 from numba import config, njit
@@ -11,9 +12,9 @@ from robustruct.kernels._compiling import KeptCode
 FIRST_UNTRIED = (0, 69)  # version of numba; those before are tried down to the oldest declared
 
 if tuple(map(int, numba.__version__.split(".")[:2])) < FIRST_UNTRIED:
-    from robustruct.kernels._frugal import Whole, KERNELS
-else:  # slower to compile, and the same answers
-    Whole = Compiler; KERNELS = {}
+    from robustruct.kernels._frugal import Whole
+else:  # much slower to compile, and the same answers
+    Whole = Compiler
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
@@ -37,14 +38,23 @@ def _kernel(flags):
 
     def decorate(function):
         compiled = njit(pipeline_class=Whole, **flags)(function)
-        compiled._cache = KeptCode(function)
-        KERNELS[function] = compiled
-        # For kernels that numba compiles: code of its own, called in its own way.
-        own = njit(**flags)(function)
-        compiled.get_call_template, compiled.get_overload = own.get_call_template, own.get_overload
+        compiled._cache = KeptCode(function, Whole is Compiler)
+        if Whole is not Compiler:
+            _compile_twice(compiled, flags)
         return compiled
 
     return decorate
+
+
+def _compile_twice(compiled, flags):
+    """Where numba compiles what calls a kernel, it needs code that is called in its own way."""
+
+    @cache
+    def twin():
+        return njit(**flags)(compiled.py_func)
+
+    compiled.get_call_template = lambda args, kws: twin().get_call_template(args, kws)
+    compiled.get_overload = lambda signature: twin().get_overload(signature)
 
 
 def _helper(flags):

@@ -138,16 +138,16 @@ def text(kind, number):
 
 
 def value_of(thing):
-    """The value of something known."""
+    """The value of something known, or of a tuple of values, which is a list."""
     if isinstance(thing, Value):
         return thing
+    if isinstance(thing, list):
+        return together(thing)
     thing = thing.thing
     if thing is None:
         return Value(NOTHING, ())
     if isinstance(thing, tuple):
-        fields = [value_of(Known(field)) for field in thing]
-        kind = tuple_of(tuple(field.kind for field in fields), type(thing))
-        return Value(kind, tuple(part for field in fields for part in field.parts))
+        return together(map(Known, thing), type(thing))
     if isinstance(thing, (bool, np.bool_)):
         kind = BOOL
     elif isinstance(thing, np.generic) and thing.dtype in NUMBERS:
@@ -161,6 +161,13 @@ def value_of(thing):
     return Value(kind, (text(kind, thing),), not kind.floats and thing >= 0)
 
 
+def together(fields, maker=tuple):
+    """A tuple of values."""
+    fields = [value_of(field) for field in fields]
+    kind = tuple_of(tuple(field.kind for field in fields), maker)
+    return Value(kind, tuple(part for field in fields for part in field.parts))
+
+
 def wide(kind):
     """What integers are when they are computed with."""
     return kind if kind.floats else (UINT if kind.family == "uint" else INT)
@@ -169,7 +176,8 @@ def wide(kind):
 def common(one, other):
     """The kind of a sum of two numbers, as numba has it."""
     if one.floats or other.floats:
-        return SINGLE if one is SINGLE and other is SINGLE else FLOAT
+        exact = all(kind is SINGLE or (not kind.floats and kind.size < 4) for kind in (one, other))
+        return SINGLE if exact else FLOAT
     return UINT if one.family == other.family == "uint" else INT
 
 
@@ -179,7 +187,7 @@ def joined(one, other):
         return one
     if isinstance(one, Number) and isinstance(other, Number):
         return common(one, other)
-    if isinstance(one, Tuple) and isinstance(other, Tuple) and len(one.fields) == len(other.fields):
-        if one.maker is other.maker:
-            return tuple_of(tuple(map(joined, one.fields, other.fields)), one.maker)
+    tuples = isinstance(one, Tuple) and isinstance(other, Tuple) and one.maker is other.maker
+    if tuples and len(one.fields) == len(other.fields):
+        return tuple_of(tuple(map(joined, one.fields, other.fields)), one.maker)
     raise Untranslatable(f"a variable that is {one} and {other}")
