@@ -28,6 +28,15 @@ class _Library(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
+        self._run_passes()
+        # Functions of one name in several kernels are not the same. As functions of this kernel
+        # alone, LLVM would have put all that are called once into their callers, whatever their
+        # size: twice the time to compile.
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr:
+                function.linkage = binding.Linkage.internal
+
+    def _run_passes(self):
         codegen = self._codegen
         if not hasattr(codegen, "_pass_builder"):  # before numba 0.62
             codegen._module_pass_manager().run(self._final_module)

@@ -95,7 +95,7 @@ def source_of(function):
 
 _RUNTIME = {
     "power": """
-define internal i64 @power(i64 %base, i64 %exponent) {{
+define linkonce_odr i64 @power(i64 %base, i64 %exponent) {{
 start:
   br label %head
 head:
@@ -119,7 +119,7 @@ done:
     # Memory begins with the address of what was obtained before.
     "obtain": """
 declare noalias {byte} @PyMem_RawMalloc(i64)
-define internal noalias {byte} @obtain({list} %heap, i64 %size) {{
+define linkonce_odr noalias {byte} @obtain({list} %heap, i64 %size) {{
 start:
   %all = add i64 %size, 64
   %memory = call noalias {byte} @PyMem_RawMalloc(i64 %all)
@@ -139,7 +139,7 @@ done:
 """,
     "release": """
 declare void @PyMem_RawFree({byte})
-define internal void @release({list} %heap) {{
+define linkonce_odr void @release({list} %heap) {{
 start:
   %first = load {byte}, {list} %heap
   br label %head
@@ -287,5 +287,5 @@ class Function:
         given = [f"{parts[i]} %p{i}" for i in self.used]
         given += [f"{self.program.pointer(heap)} %heap"] * self.lends
         attributes = "nounwind" + " alwaysinline" * self.inlined + " optsize" * self.small
-        head = f'define internal {self.type()} @"{self.name}"({", ".join(given)}) {attributes}'
+        head = f'define linkonce_odr {self.type()} @"{self.name}"({", ".join(given)}) {attributes}'
         return f"{head} {{\nstart:\n{body}\n}}\n"
