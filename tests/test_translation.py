@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from robustruct.kernels._jit import helper, kernel, part
 
@@ -287,15 +288,19 @@ def arithmetic(a, b, out):
     return a if a > b else b
 
 
-NUMBERS = [np.float64(2.25), np.float32(0.1), np.int64(-3), np.int32(5), True, 7, 1e300]
+by_numba = njit(error_model="numpy")(arithmetic.py_func)
+
+# Whole numbers, fractions, both, and those that are narrow.
+PAIRS = [(-3, 7), (2.25, -1e300), (7, 0.1), (0.1, 7), (np.float32(0.1), np.float32(3.3))]
+PAIRS += [(np.float32(0.1), 0.1), (5, np.float32(0.1)), (True, np.float32(0.1)), (True, 2)]
+PAIRS += [(np.int32(5), np.int32(-4)), (np.float32(0.1), np.int32(3))]
 
 
-@pytest.mark.parametrize("a", NUMBERS, ids=str)
-@pytest.mark.parametrize("b", NUMBERS, ids=str)
+@pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_numbers_are_those_of_numba(a, b):
     ours, numbas = np.zeros(11), np.zeros(11)
     found = arithmetic(a, b, ours)
-    expected = njit(error_model="numpy")(arithmetic.py_func)(a, b, numbas)
+    expected = by_numba(a, b, numbas)
     np.testing.assert_array_equal(found, expected)
     assert type(found) is type(expected)
     np.testing.assert_array_equal(ours, numbas)
@@ -356,6 +361,20 @@ def late_kinds(n, flag):
 @pytest.mark.parametrize("flag", [True, False])
 def test_kinds_that_show_late(flag):
     same(late_kinds, 6, flag)
+
+
+@kernel
+def writes(a, b):
+    a[0] = b[0]
+
+
+def test_arrays_that_may_only_be_read():
+    a, b = np.zeros(2), np.ones(2)
+    b.flags.writeable = False
+    writes(a, b)
+    assert a.tolist() == [1.0, 0.0]
+    with pytest.raises(TypingError):
+        writes(b, a)
 
 
 # Everything that the library compiles, in a process of its own.

@@ -146,6 +146,8 @@ class Code:
         if isinstance(kind, Tuple):
             fields = [self.cast(value[i], field) for i, field in enumerate(kind.fields)]
             return together(fields, kind.maker)
+        if isinstance(kind, Array) and joined(kind, value.kind) is kind:
+            return Value(kind, value.parts)
         if not (isinstance(kind, Number) and isinstance(value.kind, Number)):
             raise Untranslatable(f"{value.kind} as {kind}")
         (part,) = value.parts
@@ -407,7 +409,7 @@ class Code:
         self.store(item.memory, part, place)
 
     def view(self, array, place, sides):
-        kind = self.program.array(array.kind.item, len(sides))
+        kind = self.program.array(array.kind.item, len(sides), array.kind.mutable)
         return Value(kind, (place, *sides))
 
     def bounded(self, first, last, side):

@@ -43,7 +43,7 @@ def kind_of(type_, program):
         fields = tuple(kind_of(field, program) for field in type_)
         return tuple_of(fields, getattr(type_, "instance_class", tuple))
     if type(type_) is types.Array and type_.layout == "C" and type_.ndim > 0 and type_.aligned:
-        return program.array(_number(type_.dtype), type_.ndim)
+        return program.array(_number(type_.dtype), type_.ndim, type_.mutable)
     if isinstance(type_, (types.Integer, types.Float, types.Boolean)):
         return _number(type_)
     if hasattr(type_, "dtype") and type(type_).__name__ == "Eight":
@@ -65,7 +65,7 @@ def type_of(kind):
     if isinstance(kind, Number):
         return from_dtype(kind.dtype)
     if isinstance(kind, Array):
-        return types.Array(from_dtype(kind.item.dtype), kind.n_sides, "C")
+        return types.Array(from_dtype(kind.item.dtype), kind.n_sides, "C", not kind.mutable)
     if isinstance(kind, Register):
         from robustruct.kernels.registers import EIGHTS
 

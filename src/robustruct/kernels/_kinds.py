@@ -68,8 +68,9 @@ REGISTERS = {item: Register(item) for item in (FLOAT, SINGLE)}
 class Array(Kind):
     """An array without gaps."""
 
-    def __init__(self, item, n_sides, pointer):
+    def __init__(self, item, n_sides, pointer, mutable):
         self.item, self.n_sides, self.name = item, n_sides, f"{item.name}[{n_sides}]"
+        self.mutable = mutable  # whether it may be written to
         self.parts = (pointer, *["i64"] * n_sides)
 
 
@@ -84,9 +85,9 @@ class Tuple(Kind):
 
 
 @cache
-def array(item, n_sides, pointer):
+def array(item, n_sides, pointer, mutable):
     """The kind of an array."""
-    return Array(item, n_sides, pointer)
+    return Array(item, n_sides, pointer, mutable)
 
 
 @cache
@@ -187,6 +188,8 @@ def joined(one, other):
         return one
     if isinstance(one, Number) and isinstance(other, Number):
         return common(one, other)
+    if isinstance(one, Array) and isinstance(other, Array) and one.name == other.name:
+        return other if one.mutable else one
     tuples = isinstance(one, Tuple) and isinstance(other, Tuple) and one.maker is other.maker
     if tuples and len(one.fields) == len(other.fields):
         return tuple_of(tuple(map(joined, one.fields, other.fields)), one.maker)

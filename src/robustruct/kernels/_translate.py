@@ -173,9 +173,9 @@ class Program:
         """The type of addresses of a type."""
         return "ptr" if self._opaque else f"{type_}*"
 
-    def array(self, item, n_sides):
+    def array(self, item, n_sides, mutable=True):
         """The kind of an array."""
-        return _kinds.array(item, n_sides, self.pointer(item.memory))
+        return _kinds.array(item, n_sides, self.pointer(item.memory), mutable)
 
     def declare(self, result, name, kinds):
         """A function of LLVM's, or of the process."""

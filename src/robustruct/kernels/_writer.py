@@ -146,10 +146,7 @@ class Writer(Code):
         raise Untranslatable("unpacking what is no tuple")
 
     def set_item(self, target, value):
-        array = self.value(target.value)
-        if not is_array(array):
-            raise Untranslatable("setting an item of what is no array")
-        place, sides = self.item_place(array, target.slice)
+        array, place, sides = self.target_place(target)
         if not sides:
             self.put(array.kind.item, place, value)
         elif is_array(value):
@@ -157,14 +154,20 @@ class Writer(Code):
         else:
             self.fill(self.view(array, place, sides), value)
 
+    def target_place(self, target):
+        """An array that is written to, and what `item_place` finds in it."""
+        array = self.value(target.value)
+        if not is_array(array) or not array.kind.mutable:
+            raise Untranslatable("writing to what is no array, or may only be read")
+        return array, *self.item_place(array, target.slice)
+
     def _do_AugAssign(self, node):
         operation, target = type(node.op).__name__, node.target
         if isinstance(target, ast.Name):
             left = self.get_variable(target.id)
             self.set(target.id, self.operate(node.op, left, self.value(node.value)))
             return
-        array = self.value(target.value)
-        place, sides = self.item_place(array, target.slice)
+        array, place, sides = self.target_place(target)
         if sides:
             raise Untranslatable(f"{operation} on a whole array")
         left = self.get(array.kind.item, place)
