@@ -22,8 +22,6 @@ from robustruct.kernels._kinds import Untranslatable
 class _Library(JITCodeLibrary):
     """Code that is optimised once: numba does it twice, to prune counts of references between."""
 
-    translated = True
-
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
 

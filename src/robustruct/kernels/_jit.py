@@ -38,7 +38,7 @@ def _kernel(flags):
 
     def decorate(function):
         compiled = njit(pipeline_class=Whole, **flags)(function)
-        compiled._cache = KeptCode(function, Whole is Compiler)
+        compiled._cache = KeptCode(function)
         if Whole is not Compiler:
             _compile_twice(compiled, flags)
         return compiled
