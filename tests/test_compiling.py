@@ -191,68 +191,6 @@ def test_code_of_another_version_is_compiled_anew(tmp_path):
     assert "compiled" not in stderr_of(code, NUMBA_CACHE_DIR=str(tmp_path))
 
 
-# Kernels that only look at arrays, make some, hand on views and copies; and what users call.
-COUNTED = """
-import warnings
-import numpy as np
-from numba.core.runtime import rtsys
-from robustruct import AGM, solve_game
-from robustruct.kernels._jit import helper, kernel, part
-
-@helper
-def view(a, i):
-    return a[i]
-
-@part
-def total(a):
-    t = 0.0
-    for i in range(len(a)):
-        t += a[i]
-    return t
-
-@kernel
-def looks(a):
-    return total(a[1]) + total(a[0][1:])
-
-@kernel
-def makes(a):
-    doubled = np.empty_like(a)
-    for i in range(len(a)):
-        doubled[i] = a[i] * 2
-    return total(view(doubled, 0)) + total(view(a, 1))
-
-@kernel
-def picks(a):
-    return total(a[0][np.array([1, 1, 0])])
-
-def work():
-    a = np.arange(6.0).reshape(2, 3)
-    assert (looks(a), makes(a), picks(a)) == (15.0, 18.0, 2.0)
-    rng = np.random.default_rng(0)
-    unary, tables = rng.normal(size=(3, 3)), rng.normal(size=(2, 3, 3))
-    solve_game(unary, [(0, 1), (1, 2)], tables, 1 - np.eye(3))
-    X, y = [rng.normal(size=(4, 2)) for _ in range(4)], [[0, 1, 1, 0]] * 4
-    AGM(alpha=1.0, max_iter=3, random_state=0).fit(X, y).predict_proba(X)
-
-def held():
-    counts = rtsys.get_allocation_stats()
-    return counts.alloc - counts.free
-
-warnings.simplefilter("ignore")
-work()
-before = held()
-for _ in range(3):
-    work()
-assert held() == before, (held(), before)
-assert rtsys.get_allocation_stats().alloc > 0
-"""
-
-
-def test_memory_of_kernels_is_given_back(tmp_path: Path) -> None:
-    """Some functions count references and some do not: counts could go astray between them."""
-    assert stderr_of(COUNTED, NUMBA_NRT_STATS="1") == ""
-
-
 # A version of numba that nobody has tried yet, whose compiler is taken as it is.
 UNTRIED = """
 import numba

@@ -43,8 +43,14 @@ class Buckets:
     def of(cls, batch: Batch) -> Buckets:
         """Fill in the edges that elimination in the order of the batch adds."""
         n = batch.n_nodes
-        offsets, mark = np.empty(n + 1, np.intp), np.full(n, -1, np.intp)
-        members, first, after = later_neighbours(n, batch.child, batch.parent, offsets, mark)
+        offsets, first, after = (np.empty(m, np.intp) for m in (n + 1, n, n))
+        count, capacity = -1, 2 * len(batch.parent)
+        while count < 0:
+            members = np.empty(capacity, np.intp)
+            ends = batch.child, batch.parent
+            count = later_neighbours(n, *ends, offsets, members, first, after)
+            capacity *= 2
+        members = members[:count].copy()
         chord_start = np.searchsorted(batch.child[n:], np.arange(n + 1)).astype(np.intp)
         return cls(offsets, members, first, after, chord_start, batch.node_offsets)
 

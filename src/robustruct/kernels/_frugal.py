@@ -1,29 +1,40 @@
-"""Numba's compiler, without work that comes to nothing in kernels: half the time or less.
+"""Compiles kernels by our own translation, for versions of numba that it was tried with.
 
-It leans on parts of numba that may change from one version to the next: `_jit.py` takes it for
-versions that it was tried with, and numba's own compiler for others.
+Numba still contributes how Python calls a kernel, which types its arguments have, code on disk, and
+LLVM. It leans on parts of numba that may change from one version to the next: `_jit.py` takes
+numba's own compiler for other versions.
 """
 
 import gc
 from contextlib import contextmanager
 
+from llvmlite import binding
 from llvmlite.binding import create_pass_builder, create_pipeline_tuning_options
-from numba import _dynfunc
-from numba.core import config, types, typing
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.typed_passes import NativeLowering, NopythonRewrites
-from numba.core.untyped_passes import WithLifting
+from numba.core.compiler import Compiler, compile_result
+from numba.core.environment import Environment
+from numba.core.typing import signature
+
+from robustruct.kernels._kinds import Untranslatable
 
 
 class _Library(JITCodeLibrary):
-    """Code that is optimised with all that it calls, and not by itself before."""
+    """Code that is optimised once: numba does it twice, to prune counts of references between."""
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        # Once: numba does it twice, to prune counts of references in between.
+        self._run_passes()
+        # Functions of one name in several kernels are not the same. As functions of this kernel
+        # alone, LLVM would have put all that are called once into their callers, whatever their
+        # size: twice the time to compile.
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr:
+                function.linkage = binding.Linkage.internal
+
+    def _run_passes(self):
         codegen = self._codegen
         if not hasattr(codegen, "_pass_builder"):  # before numba 0.62
             codegen._module_pass_manager().run(self._final_module)
@@ -34,63 +45,6 @@ class _Library(JITCodeLibrary):
         options.loop_unrolling = False  # a quarter of the code, and no gain
         builder = create_pass_builder(codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)
-
-
-class _Unfinished(_Library):
-    """Code of a helper before machine code is generated from it: kernels take it in as it is."""
-
-    def _optimize_final_module(self):
-        # Loops become vectors where they stand alone; what calls others waits for the kernel.
-        if not any(isinstance(library, _Unfinished) for library in self._linking_libraries):
-            super()._optimize_final_module()
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-class _Raw(_Unfinished):
-    """Code of a part, which is nowhere but in what it is a part of."""
-
-    def _optimize_final_module(self):
-        pass
-
-
-def _no_executable(library, description, environment):
-    """What numba knows the compiled function by; without an address, Python cannot call it."""
-    name = description.qualname.split(".")[-1]
-    module = description.lookup_module()
-    return _dynfunc.make_function(module, name, "", 0, environment, (library,))
-
-
-class _Remembering(typing.Context):
-    """Types of calls as numba's own context finds them, each of them once.
-
-    For ``i + 1`` numba asks about fifty templates in turn, every time that it meets a sum of
-    integers. Here the answer for a function of numba's and some types is kept.
-    """
-
-    __slots__ = ("known",)
-
-    @classmethod
-    def of(cls, context, known):
-        """The same context, not a copy of it."""
-        found = cls.__new__(cls)
-        found.__dict__ = context.__dict__
-        found.known = known
-        return found
-
-    def resolve_function_type(self, func, args, kws):
-        numbas = not isinstance(func, types.Type) or isinstance(func, types.Function)
-        if kws or isinstance(func, str) or not numbas:
-            return super().resolve_function_type(func, args, kws)
-        key = (func, tuple(args))
-        found = self.known.get(key)
-        if found is None:
-            found = super().resolve_function_type(func, args, kws)
-            if found is not None:
-                self.known[key] = found
-        return found
 
 
 @contextmanager
@@ -105,67 +59,44 @@ def _no_collecting():
             gc.enable()
 
 
-# For `with` and expressions of whole arrays, which kernels do not have.
-_WITHOUT = {WithLifting, NopythonRewrites}
-
-_KNOWN = {}  # types of calls, by the flags of who calls
-
-
-class _Frugal(Compiler):
-    """Numba's compiler, without work that comes to nothing here."""
-
-    _library = _Library
-
-    def define_pipelines(self):
-        from robustruct.kernels._lowering import FrugalLowering  # with much of numba
-
-        pipelines = super().define_pipelines()
-        for pipeline in pipelines:
-            pipeline.passes = [
-                (FrugalLowering if kind is NativeLowering else kind, why)
-                for kind, why in pipeline.passes
-                if kind not in _WITHOUT
-            ]
-            pipeline.finalize()
-        return pipelines
-
-    def compile_extra(self, func):
-        from robustruct.kernels._lowering import MODELS
-
-        known = _KNOWN.setdefault(self.state.flags.summary(), {})
-        self.state.typingctx = _Remembering.of(self.state.typingctx, known)
-        self.state.library = self._library(self.state.targetctx.codegen(), func.__qualname__)
-        self.state.library.enable_object_caching()
-        self.state.targetctx.data_model_manager = MODELS  # a copy, for this function alone
-        with _no_collecting():
-            return super().compile_extra(func)
-
-
-class Fragment(_Frugal):
-    """Compiles a helper, which nothing but kernels call.
-
-    Numba would optimise it, and generate machine code, at every level of its callers. Here that
-    is done in the kernel, and for helpers that call no others once before.
-    """
-
-    _library = _Unfinished
-
-    def compile_extra(self, func):
-        self.state.targetctx.get_executable = _no_executable
-        return super().compile_extra(func)
-
-
-class Inlined(Fragment):
-    """Compiles a part of a kernel or helper."""
-
-    _library = _Raw
-
-
-class Whole(_Frugal):
+class Whole(Compiler):
     """Compiles a kernel, with the helpers that it calls."""
 
+    def __init__(self, typing_context, target_context, library, args, return_type, flags, locals):
+        self._given = typing_context, target_context, library, args, return_type, flags, locals
+
     def compile_extra(self, func):
-        result = super().compile_extra(func)
-        for environment in result._find_referenced_environments():
-            result.library.codegen.set_env(environment.env_name, environment)
-        return result
+        """Numba's result for a function; by numba itself if it is more than we translate."""
+        try:
+            with _no_collecting():
+                return self._compiled(func)
+        except Untranslatable:
+            super().__init__(*self._given)  # which loads all that numba can compile
+            return super().compile_extra(func)
+
+    def _compiled(self, func):
+        from robustruct.kernels._entry import translated  # with much of llvmlite
+
+        typing_context, target_context, _, args, _, flags, _ = self._given
+        text, descriptor = translated(func, bool(flags.fastmath), args)
+        library = _Library(target_context.codegen(), func.__qualname__)
+        library.enable_object_caching()
+        module = binding.parse_assembly(text)
+        module.verify()
+        library.add_llvm_module(module)
+        library.finalize()
+        environment = Environment.from_fndesc(descriptor)
+        return compile_result(
+            typing_context=typing_context,
+            target_context=target_context,
+            entry_point=target_context.get_executable(library, descriptor, environment),
+            type_annotation="",
+            library=library,
+            signature=signature(descriptor.restype, *descriptor.argtypes),
+            objectmode=False,
+            lifted=(),
+            fndesc=descriptor,
+            environment=environment,
+            metadata={},
+            reload_init=[],
+        )

@@ -1,6 +1,7 @@
 """The only place that names numba flags."""
 
 import os
+from functools import cache
 
 import numba
 from numba import config, njit
@@ -11,9 +12,9 @@ from robustruct.kernels._compiling import KeptCode
 FIRST_UNTRIED = (0, 69)  # version of numba; those before are tried down to the oldest declared
 
 if tuple(map(int, numba.__version__.split(".")[:2])) < FIRST_UNTRIED:
-    from robustruct.kernels._frugal import Fragment, Inlined, Whole
-else:  # slower to compile, and the same answers
-    Fragment = Inlined = Whole = Compiler
+    from robustruct.kernels._frugal import Whole
+else:  # much slower to compile, and the same answers
+    Whole = Compiler
 
 # Registers side by side (max_product.py) become vectors by this pass of LLVM, which numba leaves
 # out by default: max-product is then three times as fast. Whoever has set it keeps the choice.
@@ -32,27 +33,36 @@ _STRICT = {**_ALL, "fastmath": False}
 _REORDERED = {**_ALL, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 
 
-def _kept(decorator):
-    """The decorator of functions whose compiled code is kept on disk."""
+def _kernel(flags):
+    """The decorator of functions that Python calls, whose compiled code is kept on disk."""
 
     def decorate(function):
-        compiled = decorator(function)
+        compiled = njit(pipeline_class=Whole, **flags)(function)
         compiled._cache = KeptCode(function)
+        if Whole is not Compiler:
+            _compile_twice(compiled, flags)
         return compiled
 
     return decorate
 
 
-def _kernel(flags):
-    return _kept(njit(pipeline_class=Whole, **flags))
+def _compile_twice(compiled, flags):
+    """Where numba compiles what calls a kernel, it needs code that is called in its own way."""
+
+    @cache
+    def twin():
+        return njit(**flags)(compiled.py_func)
+
+    compiled.get_call_template = lambda args, kws: twin().get_call_template(args, kws)
+    compiled.get_overload = lambda signature: twin().get_overload(signature)
 
 
 def _helper(flags):
-    return njit(no_cpython_wrapper=True, pipeline_class=Fragment, **flags)
+    return njit(no_cpython_wrapper=True, **flags)
 
 
 def _part(flags):
-    return njit(no_cpython_wrapper=True, pipeline_class=Inlined, **{**flags, "forceinline": True})
+    return njit(no_cpython_wrapper=True, **{**flags, "forceinline": True})
 
 
 kernel, quick_kernel = _kernel(_STRICT), _kernel(_REORDERED)

@@ -4,8 +4,6 @@ Removing a node joins its remaining neighbours to each other. The largest number
 on the way is the width of the order; the least width of any order is the graph's treewidth.
 """
 
-import heapq
-
 import numpy as np
 
 from robustruct.kernels._jit import helper, kernel
@@ -64,6 +62,32 @@ def _touched(nodes, around, begin, size, pool, mark, stamp, out):
     return count
 
 
+@helper
+def _push(heap, count, number):
+    """Add a number to a heap of ``count``."""
+    at = count
+    while at > 0 and heap[(at - 1) // 2] > number:
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = number
+
+
+@helper
+def _pop(heap, count):
+    """Take the smallest number off a heap of ``count``."""
+    top, number, at = heap[0], heap[count - 1], 0
+    while 2 * at + 1 < count - 1:
+        below = 2 * at + 1
+        if below + 1 < count - 1 and heap[below + 1] < heap[below]:
+            below += 1
+        if heap[below] >= number:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = number
+    return top
+
+
 @kernel
 def greedy_order(n_nodes, edges, by_fill, limit, order):
     """Remove the node that adds fewest edges (by_fill), or has fewest neighbours; return the width.
@@ -73,24 +97,28 @@ def greedy_order(n_nodes, edges, by_fill, limit, order):
     """
     start, pool = adjacency(n_nodes, edges)
     begin = start[:-1].copy()
-    size = start[1:] - start[:-1]
+    size = np.empty(n_nodes, np.intp)
+    for i in range(n_nodes):
+        size[i] = start[i + 1] - start[i]
     room = size.copy()
     used = len(pool)
     alive = np.ones(n_nodes, np.bool_)
     mark = np.zeros(n_nodes, np.int64)
     stamp = 0
     key = np.empty(n_nodes, np.int64)
-    heap = [np.int64(0) for _ in range(0)]
+    heap, n_waiting = np.empty(4 * n_nodes, np.int64), 0
     for i in range(n_nodes):
         stamp += 1
         key[i] = _missing(i, begin, size, pool, mark, stamp) if by_fill else size[i]
-        heapq.heappush(heap, key[i] * n_nodes + i)
-    touched = np.empty(n_nodes, np.intp)
+        _push(heap, n_waiting, key[i] * n_nodes + i)
+        n_waiting += 1
+    touched, neighbours = np.empty(n_nodes, np.intp), np.empty(n_nodes + used, np.intp)
     width = 0
     for position in range(n_nodes):
         node = -1
         while node < 0:
-            top = heapq.heappop(heap)
+            top = _pop(heap, n_waiting)
+            n_waiting -= 1
             candidate = top % n_nodes
             if alive[candidate] and key[candidate] == top // n_nodes:
                 node = candidate
@@ -104,7 +132,8 @@ def greedy_order(n_nodes, edges, by_fill, limit, order):
         width = max(width, degree)
         order[position] = node
         alive[node] = False
-        neighbours = pool[begin[node] : begin[node] + degree].copy()
+        for x in range(degree):
+            neighbours[x] = pool[begin[node] + x]
         filled = False
         for x in range(degree):
             i = neighbours[x]
@@ -135,14 +164,19 @@ def greedy_order(n_nodes, edges, by_fill, limit, order):
                     filled = True
         stamp += 1
         around = by_fill and filled
-        n_touched = _touched(neighbours, around, begin, size, pool, mark, stamp, touched)
+        n_touched = _touched(neighbours[:degree], around, begin, size, pool, mark, stamp, touched)
         for x in range(n_touched):
             i = touched[x]
             stamp += 1
             new = _missing(i, begin, size, pool, mark, stamp) if by_fill else size[i]
             if new != key[i]:
                 key[i] = new
-                heapq.heappush(heap, new * n_nodes + i)
+                if n_waiting == len(heap):
+                    larger = np.empty(2 * n_waiting, np.int64)
+                    larger[:n_waiting] = heap
+                    heap = larger
+                _push(heap, n_waiting, new * n_nodes + i)
+                n_waiting += 1
     return width
 
 
@@ -231,53 +265,61 @@ def contraction_bound(n_nodes, edges):
     return bound
 
 
+@helper
+def _sort(numbers):
+    """In ascending order, by insertion: there are few."""
+    for i in range(1, len(numbers)):
+        number, at = numbers[i], i
+        while at > 0 and numbers[at - 1] > number:
+            numbers[at] = numbers[at - 1]
+            at -= 1
+        numbers[at] = number
+
+
 @kernel
-def later_neighbours(n_nodes, child, parent, sizes, mark):
-    """Count (sizes (n+1,), out, shifted by one) the later neighbours of each node once filled in.
+def later_neighbours(n_nodes, child, parent, sizes, members, first_child, next_child):
+    """List the later neighbours of each node once filled in; return how many there are.
 
     child and parent (slots,) name the ends of every edge, child first; -1 where there is none.
-    Return them, node by node, each list in ascending order.
+    sizes (n+1,), members, first_child and next_child (n,), out: as `Buckets` has them. -1 where
+    members is too short.
     """
-    start = np.zeros(n_nodes + 1, np.intp)
+    start, mark = np.zeros(n_nodes + 1, np.intp), np.full(n_nodes, -1, np.intp)
     for e in range(len(parent)):
         if parent[e] >= 0:
             start[child[e] + 1] += 1
     for i in range(n_nodes):
         start[i + 1] += start[i]
+        first_child[i] = -1
+        next_child[i] = -1
     fill = start[:-1].copy()
     above = np.empty(start[-1], np.intp)
     for e in range(len(parent)):
         if parent[e] >= 0:
             above[fill[child[e]]] = parent[e]
             fill[child[e]] += 1
-    first_child = np.full(n_nodes, -1, np.intp)
-    next_child = np.full(n_nodes, -1, np.intp)
-    members = np.empty(max(2 * len(above), 16), np.intp)
     n_members = 0
     sizes[0] = 0
     for i in range(n_nodes):
         begin = n_members
         mark[i] = i
-        if begin + n_nodes - i > len(members):
-            larger = np.empty(2 * len(members) + n_nodes - i, np.intp)
-            larger[:n_members] = members[:n_members]
-            members = larger
-        for at in range(start[i], start[i + 1]):
-            if mark[above[at]] != i:
-                mark[above[at]] = i
-                members[n_members] = above[at]
-                n_members += 1
-        c = first_child[i]
-        while c >= 0:
-            for at in range(sizes[c], sizes[c + 1]):
-                if mark[members[at]] != i:
-                    mark[members[at]] = i
-                    members[n_members] = members[at]
+        c, at, end = -1, start[i], start[i + 1]  # neighbours in the graph, then those of children
+        while True:
+            for j in range(at, end):
+                other = above[j] if c < 0 else members[j]
+                if mark[other] != i:
+                    if n_members == len(members):
+                        return -1
+                    mark[other] = i
+                    members[n_members] = other
                     n_members += 1
-            c = next_child[c]
+            c = first_child[i] if c < 0 else next_child[c]
+            if c < 0:
+                break
+            at, end = sizes[c], sizes[c + 1]
         sizes[i + 1] = n_members
         if n_members > begin:
-            members[begin:n_members] = np.sort(members[begin:n_members])
+            _sort(members[begin:n_members])
             next_child[i] = first_child[members[begin]]
             first_child[members[begin]] = i
-    return members[:n_members].copy(), first_child, next_child
+    return n_members

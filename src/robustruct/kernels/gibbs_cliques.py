@@ -63,7 +63,8 @@ def clique_marginals(s, samples, trees, scores, out, k):
             for y in range(k):
                 both[t, x, y] = scores[n + t * k + x, y]
                 both[m + t, y, x] = scores[n + t * k + x, y]
-    offsets = np.array([0, n])
+    offsets = np.empty(2, np.intp)
+    offsets[0], offsets[1] = 0, n
     log_z = np.empty(1)
     gibbs = Gibbs(log_z, marginal, np.empty((0, k, k)), added)
     bucket_sum(0, 1, offsets, local, unary, both, np.ones(1), gibbs)

@@ -84,32 +84,41 @@ def _score(sample, scores, labels):
 
 
 @helper
-def _add_labelling(labels, amount, kept, mass, count):
-    """Give mass to a labelling (n,), which may be among those kept (capacity, n) already."""
+def _add_labelling(labels, amount, kept, lo, mass, count):
+    """Give mass to a labelling (n,), which may be among those kept already.
+
+    kept (capacity, N): the sample has the columns from ``lo`` on.
+    """
     for at in range(count):
         same = True
         for i in range(len(labels)):
-            if kept[at, i] != labels[i]:
+            if kept[at, lo + i] != labels[i]:
                 same = False
                 break
         if same:
             mass[at] += amount
             return count
     for i in range(len(labels)):
-        kept[count, i] = labels[i]
+        kept[count, lo + i] = labels[i]
     mass[count] = amount
     return count + 1
 
 
 @helper
-def _split_labelling(worst, n_moved, moved, steps, move, of_node, kept, mass, count):
+def _split_labelling(worst, n_moved, moved, steps, move, of_node, kept, lo, mass, count):
     """Move nested shares of the labelling ``worst``; return the new number of labellings.
 
     moved and steps (n_moved,): the components and how much mass each moves.
     """
-    order = np.argsort(-steps[:n_moved])
+    order = np.empty(n_moved, np.intp)  # largest step first
+    for c in range(n_moved):
+        rank = c
+        while rank > 0 and steps[order[rank - 1]] < steps[c]:
+            order[rank] = order[rank - 1]
+            rank -= 1
+        order[rank] = c
     mass[worst] -= steps[order[0]]
-    labels = kept[worst].copy()
+    labels = kept[worst, lo : lo + len(move.best)].copy()
     for rank in range(n_moved):
         for i in range(len(labels)):
             if of_node[i] == moved[order[rank]]:
@@ -118,25 +127,25 @@ def _split_labelling(worst, n_moved, moved, steps, move, of_node, kept, mass, co
         if rank + 1 < n_moved:
             amount -= steps[order[rank + 1]]
         if amount > 0.0:
-            count = _add_labelling(labels, amount, kept, mass, count)
+            count = _add_labelling(labels, amount, kept, lo, mass, count)
     at = 0
     while at < count:
         if mass[at] <= DUST:
             count -= 1
             mass[at] = mass[count]
             for i in range(len(labels)):
-                kept[at, i] = kept[count, i]
+                kept[at, lo + i] = kept[count, lo + i]
         else:
             at += 1
     return count
 
 
 @helper
-def _worst_labelling(sample, scores, kept, mass, count):
+def _worst_labelling(sample, scores, kept, lo, mass, count):
     """(The labelling with the lowest score, what all of them score on average)."""
     worst, lowest, total = 0, np.inf, 0.0
     for at in range(count):
-        score = _score(sample, scores, kept[at])
+        score = _score(sample, scores, kept[at, lo : lo + sample.n])
         total += mass[at] * score
         if score < lowest:
             worst, lowest = at, score
@@ -145,7 +154,7 @@ def _worst_labelling(sample, scores, kept, mass, count):
 
 @helper
 def _step_mixture(
-    worst, sample, move, components, rate, predictor, mixture, design, weights, changes
+    worst, sample, move, components, rate, predictor, mixture, lo, design, weights, changes
 ):
     """A step of the best length for each component; return whether there was one."""
     kept, mass, count, r = mixture.labelling, mixture.mass[0], mixture.count, mixture.r
@@ -169,17 +178,17 @@ def _step_mixture(
                     r[i, move.best[i]] += step
     if n_moved > 0:
         count[0] = _split_labelling(
-            worst, n_moved, moved, steps, move, components.of_node, kept, mass, count[0]
+            worst, n_moved, moved, steps, move, components.of_node, kept, lo, mass, count[0]
         )
     return n_moved > 0
 
 
 @part
 def _own_mixture(mixtures, s, lo, hi):
-    """The adversary of sample s alone."""
+    """The adversary of sample s alone, but for its labellings, which are columns from lo on."""
     return Mixtures(
         mixtures.r[lo:hi],
-        mixtures.labelling[:, lo:hi],
+        mixtures.labelling,
         mixtures.mass[s : s + 1],
         mixtures.count[s : s + 1],
     )
@@ -231,7 +240,7 @@ def visit_cyclic_samples(
             regret = augment(n, player, mixture.r, scores.unary, scores.augmented)
             bucket_max(s, s + 1, structure.offsets, trees, augmented, buffer.tables, best, values)
             worst, average = _worst_labelling(
-                sample, scores, mixture.labelling, mixture.mass[0], mixture.count[0]
+                sample, scores, mixture.labelling, lo, mixture.mass[0], mixture.count[0]
             )
             gap = values[s] - average
             if number == 0:
@@ -242,7 +251,7 @@ def visit_cyclic_samples(
             if number == 0:
                 enough = max(enough, 0.1 * gap)
             for i in range(n):
-                move.worst[i] = mixture.labelling[worst, i]
+                move.worst[i] = mixture.labelling[worst, lo + i]
             cost_margins(n, scores, move)
             if not _step_mixture(
                 worst,
@@ -252,6 +261,7 @@ def visit_cyclic_samples(
                 visits.rate[s],
                 player,
                 mixture,
+                lo,
                 own,
                 weights,
                 changes,

@@ -29,7 +29,7 @@ class Eight(types.Type):
         super().__init__(f"eight({dtype})")
 
 
-_OF = {types.float32: Eight(types.float32), types.float64: Eight(types.float64)}
+EIGHTS = _OF = {types.float32: Eight(types.float32), types.float64: Eight(types.float64)}
 _NUMBER = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 
 

@@ -175,6 +175,15 @@ def fit_edges(slots, structure, scores, r, q):
     return missing
 
 
+@helper
+def _column_sum(pair, a):
+    """The sum of a column."""
+    total = 0.0
+    for b in range(len(pair)):
+        total += pair[b, a]
+    return total
+
+
 @kernel
 def adjust_edges(slots, structure, scores, r, q):
     """Change edge marginals q as little as need be to agree with r; return the mass left unplaced.
@@ -193,10 +202,10 @@ def adjust_edges(slots, structure, scores, r, q):
             for a in range(k):
                 pair[b, a] *= first[b] / total if total > first[b] else 1.0
         for a in range(k):
-            total = pair[:, a].sum()
+            total = _column_sum(pair, a)
             for b in range(k):
                 pair[b, a] *= second[a] / total if total > second[a] else 1.0
-            need[a] = max(second[a] - pair[:, a].sum(), 0.0)
+            need[a] = max(second[a] - _column_sum(pair, a), 0.0)
         for b in range(k):
             left[b] = max(first[b] - pair[b].sum(), 0.0)
         missing += transport(tables[scores.table_of[slot]], left, need, plan)

@@ -61,7 +61,8 @@ def _sort_edges(sample, structure, at_nodes):
         start[i + 1] += start[i]
     fill = start[lo:hi].copy()
     for slot in sample.slots:
-        for i in (child[slot], parent[slot]):
+        for end in range(2):
+            i = child[slot] if end == 0 else parent[slot]
             at_nodes.slots[fill[i - lo]] = slot
             fill[i - lo] += 1
 
@@ -93,7 +94,10 @@ def _decide_nodes(sample, backwards, structure, scores, at_nodes, u, trial):
                         score[b] += u[slot, side, b]
                     else:
                         score[b] += table[b, other] if side == 0 else table[other, b]
-            choice = np.argmax(score)
+            choice = 0
+            for b in range(1, k):
+                if score[b] > score[choice]:
+                    choice = b
             if trial[i] < 0 or score[choice] > score[trial[i]]:
                 changed = changed or trial[i] != choice
                 trial[i] = choice

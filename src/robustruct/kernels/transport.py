@@ -124,8 +124,7 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
             if gain[b, a] > -np.inf:
                 low = min(low, gain[b, a])
                 high = max(high, gain[b, a])
-    row = np.zeros(k)
-    column = np.zeros(m)
+    row, column, gains = np.zeros(k), np.zeros(m), np.empty(k)
     heat = high - low
     coldest = heat / sharpness
     while heat > 0.0:
@@ -133,7 +132,9 @@ def sinkhorn(gain, supply, demand, sharpness, n_steps, plan):
             for b in range(k):
                 row[b] = _fit(gain[b], column, heat, supply[b])
             for a in range(m):
-                column[a] = _fit(gain[:, a], row, heat, demand[a])
+                for b in range(k):
+                    gains[b] = gain[b, a]
+                column[a] = _fit(gains, row, heat, demand[a])
         if heat <= coldest:
             break
         heat = max(0.25 * heat, coldest)
