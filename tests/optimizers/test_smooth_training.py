@@ -136,7 +136,7 @@ def test_nothing_overflows(temperature: float, player: str) -> None:
 
 
 def steering(ascent: Any) -> np.ndarray:
-    return ascent.shards.state()["0.steering"]
+    return np.append(ascent.shards.state()["0.steering"][2], ascent.mu)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_state_goes_on_where_it_was(case: Case, steered: bool) -> None:
     fit_pairwise(ascent, whole, 12, 0)
     first = smooth_ascent(LocalShards.of(problem))
     fit_pairwise(first, parts, 5, 0)
-    assert (steering(first) != started)[[0, 3]].any() == steered
+    assert (steering(first) != started).any() == steered
     state = {name: np.array(value) for name, value in first.state().items()}
     second = smooth_ascent(LocalShards.of(problem))
     second.restore(state)

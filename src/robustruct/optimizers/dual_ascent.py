@@ -46,6 +46,11 @@ from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
 FULL_PASS_EVERY = 5
+MU_STEP, LEAST_MU = 2.0, 0.01  # by how much mu changes in a pass at first; how far it may fall
+LITTLE, MUCH = 0.1, 3.0
+"""Times the adversaries' gap: predictors that give away less may follow more slowly, and must
+follow faster if they give away more."""
+REST = 3  # passes between moves of the centres while predictors must hurry, at temperature 0
 WEAK_PENALTY = (
     "Raise max_iter or tol, or use a larger alpha or smaller features: the penalty is weak for "
     "features of this size, and a stronger one converges faster."
@@ -62,6 +67,8 @@ SCALARS = (
     "next_check",
     "optimism",
     "inner",
+    "mu",
+    "mu_step",
 )
 
 
@@ -83,7 +90,7 @@ class PairwiseAscent:
         self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, self.first_optimism or 1.0
-        self.inner = shards.tuning.inner
+        self.inner, self.mu, self.mu_step = shards.tuning.inner, 1.0, 1.0 / MU_STEP
         self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
         """The centre's part of the gap, once it is known."""
@@ -103,7 +110,7 @@ class PairwiseAscent:
     def run_pass(self, seed: int) -> None:
         """Visit the samples once; those with a small gap may be skipped."""
         number = self.n_passes + 1
-        spec = PassSpec(number, seed, self.alpha + self.kappa, self.inner)
+        spec = PassSpec(number, seed, self.alpha + self.kappa, self.inner, mu=self.mu)
         if number % FULL_PASS_EVERY and self.has_seen:
             mean = self.seen.total_gap / self.outline.n_samples
             spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
@@ -130,8 +137,35 @@ class PairwiseAscent:
     def move_centres(self) -> None:
         """Both centres follow; kappa is steered by the balance of the two parts of the gap."""
         kappa = self._steered(*self.gap_parts())
-        self.shards.follow(self.theta, self.centre, CentreUpdate(self.alpha, self.kappa, kappa))
-        self.kappa, self._outer = kappa, None
+        update = CentreUpdate(self.alpha, self.kappa, kappa, self.mu)
+        self.shards.follow(self.theta, self.centre, update)
+        self.kappa, self.mu, self._outer = kappa, self._steered_mu(), None
+
+    @property
+    def centres_rest(self) -> bool:
+        """Whether they stay for a pass: else quick predictors and adversaries go round in circles.
+
+        At temperature 0 adversaries move in small steps.
+        """
+        return self.mu < 1.0 and self.shards.tuning.sparse and self.n_passes % REST > 0
+
+    def _steered_mu(self) -> float:
+        """The next mu, given what predictors and adversaries give away.
+
+        mu is in units of the dearest mistakes. Where most are far cheaper, predictors that are held
+        so strongly follow too slowly, and give away more than the adversaries do. Every time that
+        mu turns its steps become smaller: in the end it rests.
+        """
+        tuning = self.shards.tuning
+        adversaries = self.seen.gap - self.seen.predictor_gap
+        hurry = self.seen.predictor_gap > MUCH * adversaries
+        if not (hurry or self.seen.predictor_gap < LITTLE * adversaries):
+            return self.mu
+        if not (tuning.sparse or tuning.natural) or (self.mu == 1.0 and not hurry):
+            return self.mu
+        if hurry != (self.mu_step < 1.0):
+            self.mu_step = self.mu_step**-0.5
+        return min(max(self.mu * self.mu_step, LEAST_MU), 1.0)
 
     def _steered(self, samples: float, outer: float) -> float:
         """The next kappa, given the two parts of the gap.
@@ -254,7 +288,7 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
     try:
         progress.resume(ascent)
         while ascent.n_passes < max_iter and not progress.finished:
-            if ascent.has_seen:
+            if ascent.has_seen and not ascent.centres_rest:
                 ascent.move_centres()
             ascent.run_pass(seed)
             _end_pass(ascent, progress, max_iter)

@@ -88,10 +88,9 @@ class DualVariables:
             Rules(*self.problem.label_masks, rules.pairs.flatten()),
         )
 
-    @property
-    def _predictor(self) -> Predictor:
+    def _predictor(self, mu: float) -> Predictor:
         problem = self.problem
-        return Predictor.of(problem.cost, self.inv_mu, problem.node_weight, self.p0)
+        return Predictor.of(problem.cost, self.inv_mu / mu, problem.node_weight, self.p0)
 
     @cached_property
     def products(self) -> Products:
@@ -132,7 +131,8 @@ class DualVariables:
         products = self.products if several else Products.none(batch.n_samples)
         rate = problem.share / spec.penalty
         visits = Visits(spec.steps, rate, products, self.gap, self.predictor_regret)
-        design, weights, predictor = self._design, _by_kind(problem, theta), self._predictor
+        design, weights = self._design, _by_kind(problem, theta)
+        predictor = self._predictor(spec.mu)
         changes = self._changes
         if self.kept is not None:
             changes = changes._replace(node=changes.node._replace(kept=self.kept))
@@ -213,11 +213,11 @@ class DualVariables:
 
     # ------------------------------------------------------------------------- what they amount to
 
-    def move_predictors(self) -> None:
+    def move_predictors(self, mu: float) -> None:
         """The centres p0 go to where the predictor is."""
         if not self.inv_mu.any():
             return
-        offsets, predictor = self.problem.design.batch.node_offsets, self._predictor
+        offsets, predictor = self.problem.design.batch.node_offsets, self._predictor(mu)
         rules = self._design.rules
         over_samples(
             lambda first, last: move_centres(
@@ -230,6 +230,10 @@ class DualVariables:
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
         return float(self.problem.share @ (self.gap + self.predictor_regret))
+
+    def predictor_gap(self) -> float:
+        """The part of it that predictors give away."""
+        return float(self.problem.share @ self.predictor_regret)
 
     def shared_regret(self) -> float:
         """Visits do not see the primal."""

@@ -45,11 +45,14 @@ class Variables(Protocol):
     def visit(self, order: np.ndarray, weights: Any, spec: PassSpec) -> None:
         """Improve those of the samples in ``order``, and the working copy of θ with them."""
 
-    def move_predictors(self) -> None:
+    def move_predictors(self, mu: float) -> None:
         """The centres p0 go to where the predictor is."""
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
+
+    def predictor_gap(self) -> float:
+        """The part of it that predictors give away."""
 
     def shared_regret(self) -> float:
         """The part of the primal that is not the penalty, as the last visits saw it."""
@@ -244,12 +247,13 @@ class LocalShards:
             sum(b.shared_gap() for b in dual),
             float(sum(b.gap.sum() for b in dual)),
             sum(b.shared_regret() for b in dual),
+            sum(b.predictor_gap() for b in dual),
         )
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""
         for shard in self.shards.values():
-            shard.dual.move_predictors()
+            shard.dual.move_predictors(spec.mu)
         squares, trivial = self.tuning.scales.squares, self.tuning.scales.trivial
         settings = spec.alpha, spec.kappa, spec.new_kappa
 

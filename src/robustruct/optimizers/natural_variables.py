@@ -33,8 +33,6 @@ from robustruct.parallel import n_threads, over_ranges, over_samples, together
 
 AT_ONCE = 8  # samples visited under the same θ at first: 32 cost two passes of 8
 SLOW = 0.7  # of the last pass's gap: where more is left, half as many samples are visited at once
-FASTEST, STEP = 100.0, 2.0  # by how much mu may fall, and by how much it changes in a pass
-LITTLE = 0.01  # of the adversaries' gap: a predictor that gives away less may follow more slowly
 BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
 SMALL = 64  # nodes of a sample whose rows are always multiplied with each other beforehand
 CERTAIN = 20.0  # natural parameter of the truth at the start
@@ -49,8 +47,8 @@ class NaturalVariables:
         batch = problem.design.batch
         rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
-        self.least_inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
-        self.inv_mu, self.last_gap, self.temperature = self.least_inv_mu, np.inf, np.inf
+        self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
+        self.last_gap, self.temperature = np.inf, np.inf
         self.at_once = min(AT_ONCE, max(1, batch.n_samples // 100))
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
@@ -157,7 +155,7 @@ class NaturalVariables:
         temperature = self._temperature(spec.number)
         if temperature != self.temperature:
             self.temperature, self.last_gap = temperature, np.inf
-        settings = objective.settings(temperature, self.inv_mu)
+        settings = objective.settings(temperature, self.inv_mu / spec.mu)
         game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
         changes = GibbsChanges(*(part[: len(part) // AT_ONCE * at_once] for part in self._changes))
         given = objective.samples, objective.trees, objective.features, weights
@@ -180,39 +178,30 @@ class NaturalVariables:
 
     # ------------------------------------------------------------------------- what they amount to
 
-    def move_predictors(self) -> None:
+    def move_predictors(self, mu: float) -> None:
         """The centres p0 go to where the predictor is, once a pass."""
         if self.inv_mu > 0.0:
             samples, rules = self.objective.samples, self.objective.rules
-            given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu
+            given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu / mu
             over_samples(
                 lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
                 samples.offsets,
                 self.problem.n_jobs,
             )
-        self._steer()
-
-    def _steer(self) -> None:
-        """Settings of the next pass, by what the last one saw.
-
-        Samples that are visited under the same θ push it too far together where the penalty is
-        weak for the costs. A predictor that gives away more than the adversaries follows too
-        slowly: mu, in units of the largest cost, is too large where most costs are small.
-        """
-        share = self.problem.share
-        gap, regret = float(share @ self.gap), float(share @ self.predictor_regret)
+        # Samples that are visited under the same θ push it too far together where the penalty is
+        # weak for the costs.
+        gap = float(self.problem.share @ self.gap)
         if gap > SLOW * self.last_gap:
             self.at_once = max(1, self.at_once // 2)
         self.last_gap = gap
-        least = self.least_inv_mu
-        if regret > gap:
-            self.inv_mu = min(self.inv_mu * STEP, least * FASTEST)
-        elif regret < LITTLE * gap:
-            self.inv_mu = max(self.inv_mu / STEP, least)
 
     def shared_gap(self) -> float:
         """The samples' part of the duality gap, as the last visits saw it."""
         return float(self.problem.share @ (self.gap + self.predictor_regret))
+
+    def predictor_gap(self) -> float:
+        """The part of it that predictors give away."""
+        return float(self.problem.share @ self.predictor_regret)
 
     def shared_regret(self) -> float:
         """The part of the primal that is not the penalty, as the last visits saw it."""
@@ -242,7 +231,7 @@ class NaturalVariables:
             "gap": self.gap,
             "given": self.predictor_regret,
             "regrets": self.regrets,
-            "steering": np.array([self.inv_mu, self.last_gap, self.temperature, self.at_once]),
+            "steering": np.array([self.last_gap, self.temperature, self.at_once]),
             **self.adversary._asdict(),
         }
 
@@ -250,6 +239,5 @@ class NaturalVariables:
         """Go on from an earlier `state`."""
         for name, value in self.state().items():
             value[:] = state[name]
-        *steering, at_once = state["steering"].tolist()
-        self.inv_mu, self.last_gap, self.temperature = steering
+        self.last_gap, self.temperature, at_once = state["steering"].tolist()
         self.at_once, self._gain = int(at_once), None

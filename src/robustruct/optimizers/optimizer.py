@@ -59,6 +59,8 @@ class PassSpec:
     """Samples with a smaller gap than this are skipped."""
     part: int = 0
     parts: int = 1
+    mu: float = 1.0
+    """How strongly predictors are held to their centres, in units of the start."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class CentreUpdate:
     alpha: float
     kappa: float
     new_kappa: float
+    mu: float
+    """Of the pass."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class PassStats:
     regret: float = np.inf
     """The primal without its penalty, each sample under the weights of its visit; infinite where
     visits do not know."""
+    predictor_gap: float = 0.0
+    """The part of ``gap`` that predictors give away."""
 
 
 class Kept(Enum):
