@@ -109,13 +109,13 @@ def names(loss: str, n: int) -> Cell:
 
 def scene(loss: str, n: int) -> Cell:
     """Photographs with six yes-or-no labels on a tree; the loss is what a missed yes costs."""
-    edges = None
-    made = []
-    for split, m in (("train", n), ("test", None)):
-        data = load_multilabel(split)
-        X, Y = data.X[:m], data.y[:m]
-        edges = label_graph(Y) if edges is None else edges
-        made.append(Samples(label_graphs(X, edges, Y.shape[1]), list(Y)))
+    train, test = load_multilabel("train"), load_multilabel("test")
+    drawn = np.random.default_rng(0).permutation(len(train.y))[:n]  # photographs are in order
+    edges = label_graph(train.y[drawn])
+    made = [
+        Samples(label_graphs(X, edges, Y.shape[1]), list(Y))
+        for X, Y in ((train.X[drawn], train.y[drawn]), (test.X, test.y))
+    ]
     return *made, np.array([[0.0, 1.0], [float(loss), 0.0]])
 
 
