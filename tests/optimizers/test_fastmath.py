@@ -15,15 +15,25 @@ def strict_sum(values):
 
 @quick_kernel
 def quick_sum(values):
-    total = strict_sum(values)
+    total = 0.0
     for value in values:
         total += value
     return total
 
 
+@quick_kernel
+def asks_for_a_sum(values):
+    return strict_sum(values)
+
+
+def instructions(kernel):
+    (text,) = kernel.inspect_llvm().values()
+    return text
+
+
 def test_what_a_quick_kernel_calls_stays_strict():
     """Else the bits of a fit would depend on which kernel of a process is compiled first."""
-    assert quick_sum(np.ones(3)) == 6.0
-    (strict,) = strict_sum.inspect_llvm().values()
-    assert "fadd" in strict
-    assert "reassoc" not in strict
+    assert quick_sum(np.ones(3)) == asks_for_a_sum(np.ones(3)) == 3.0
+    assert "fadd reassoc" in instructions(quick_sum)
+    assert "fadd" in instructions(asks_for_a_sum)
+    assert "reassoc" not in instructions(asks_for_a_sum)

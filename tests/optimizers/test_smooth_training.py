@@ -136,7 +136,7 @@ def test_nothing_overflows(temperature: float, player: str) -> None:
 
 
 def steering(ascent: Any) -> np.ndarray:
-    return np.append(ascent.shards.state()["0.steering"][2], ascent.mu)
+    return np.append(ascent.shards.state()["0.at_once"], ascent.mu)
 
 
 @pytest.mark.parametrize(

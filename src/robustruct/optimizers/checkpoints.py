@@ -123,10 +123,18 @@ UNBOUNDED = (
     "gap",
     "given",
     "regrets",
+    "last_gap",
+    "last_temperature",
     "optimism",
 )
 """What may be infinite while nothing is known; all other numbers are finite."""
-RANGES = {"kappa": (1e-300, 1e300), "eagerness": (0.0, 1.0)}
+RANGES = {
+    "kappa": (1e-300, 1e300),
+    "eagerness": (0.0, 1.0),
+    "mu": (1e-3, 1.0),
+    "mu_step": (0.1, 10.0),
+    "at_once": (1, 8),
+}
 """Of single numbers; the others are counts and seconds."""
 
 

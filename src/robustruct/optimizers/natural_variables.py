@@ -231,13 +231,15 @@ class NaturalVariables:
             "gap": self.gap,
             "given": self.predictor_regret,
             "regrets": self.regrets,
-            "steering": np.array([self.last_gap, self.temperature, self.at_once]),
+            "last_gap": np.array(self.last_gap),
+            "last_temperature": np.array(self.temperature),
+            "at_once": np.array(self.at_once),
             **self.adversary._asdict(),
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`."""
         for name, value in self.state().items():
-            value[:] = state[name]
-        self.last_gap, self.temperature, at_once = state["steering"].tolist()
-        self.at_once, self._gain = int(at_once), None
+            value[...] = state[name]
+        self.last_gap, self.temperature = state["last_gap"].item(), state["last_temperature"].item()
+        self.at_once, self._gain = state["at_once"].item(), None
