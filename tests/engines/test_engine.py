@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import pickle
@@ -423,14 +424,31 @@ def test_a_straggler_is_waited_for(client):
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_worker_that_hangs_for_good_is_given_up(client, which):
+def deaf(at, dask_worker):
+    """Have a worker say its word in exchange ``at`` but never take that of others."""
+    from robustruct.engines.dask.group import RECEIVE
+
+    take = dask_worker.handlers[RECEIVE]
+
+    async def receive(number, **others):
+        while number == at:
+            await asyncio.sleep(1.0)
+        return take(number=number, **others)
+
+    dask_worker.handlers[RECEIVE] = receive
+
+
+@pytest.mark.parametrize(("which", "how"), [(0, "mute"), (1, "mute"), (1, "deaf")])
+def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
     # Workers that are new load compiled code, for longer than `give_up` if the machine is busy.
     AGM(alpha=0.1, random_state=0, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
     engine = DaskEngine(client, give_up=3.0)
     victim = sorted(pids(client))[which]
     process = pids(client)[victim]
-    client.run(fault, 9, signal.SIGSTOP, True, workers=[victim])
+    if how == "mute":
+        client.run(fault, 9, signal.SIGSTOP, True, workers=[victim])
+    else:
+        client.run(deaf, 9, workers=[victim])
     try:
         there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
     finally:
@@ -440,6 +458,7 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which):
             time.sleep(0.1)
         client.wait_for_workers(2, timeout=60)
     client.run(fault, None, None, None, on_error="ignore")  # one may just be going
+    assert engine.last_.pool.silent == {victim}
     assert engine.last_.rebuilt >= 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 

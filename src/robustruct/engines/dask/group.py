@@ -122,7 +122,8 @@ class Group:
         """What this worker does, and whether it has done so before: then it does not compile."""
         self._done: set[str] = set()
         self.waiting_for: list[int] = []
-        """Ranks whose messages have not come yet."""
+        """Ranks that have not taken our message yet, or else those whose messages have not come."""
+        self._not_taken: set[int] = set()
         self.bytes_sent = 0
         self._clock = time.perf_counter()
         mailbox.begin(attempt)
@@ -154,6 +155,7 @@ class Group:
         if self.size > 1:
             others = [*range(self.rank + 1, self.size), *range(self.rank)]
             self.bytes_sent += sum(one.nbytes for rank in others for one in given[rank])
+            self._not_taken = set(others)
             loop = self.worker.loop.asyncio_loop  # type: ignore[attr-defined]
             sending = asyncio.run_coroutine_threadsafe(self._send(others, messages), loop)
             found |= self._received(others, sending)
@@ -167,7 +169,11 @@ class Group:
         return received
 
     async def _send(self, ranks: Sequence[int], messages: Sequence[Message]) -> None:
-        await asyncio.gather(*(self._send_one(rank, messages[rank]) for rank in ranks))
+        async def send(rank: int) -> None:
+            await self._send_one(rank, messages[rank])
+            self._not_taken.discard(rank)
+
+        await asyncio.gather(*map(send, ranks))
 
     async def _send_one(self, rank: int, message: Message) -> None:
         peer = self.worker.rpc(self.addresses[rank])
@@ -204,8 +210,10 @@ class Group:
                         raise Stopped
                     if sending.done() and sending.exception() is not None:
                         raise Stopped from sending.exception()
-                    self.waiting_for = [r for r, key in keys.items() if key not in mailbox.messages]
-                    if not self.waiting_for and sending.done():
+                    missing = [r for r, key in keys.items() if key not in mailbox.messages]
+                    # A worker that runs takes messages at any time; it may wait for one that hangs.
+                    self.waiting_for = sorted(self._not_taken) or missing
+                    if not missing and sending.done():
                         return {rank: mailbox.messages.pop(key) for rank, key in keys.items()}
                     mailbox.condition.wait(LOOK_AFTER / 2)
                 if self.waiting_for and time.monotonic() - looked > LOOK_AFTER:
