@@ -95,12 +95,12 @@ def test_a_pace_by_row_is_that_of_scaled_features(monkeypatch, kind):
         spec = PassSpec(
             number + 1, 0, 0.2, 1
         )  # later steps may take either of two equal labellings
-        scaled = theta / scales.of_weights
+        scaled = scales.divided(theta)
         seen = one.round(scaled, scaled.copy(), spec)
         found, index, value = other.changes(theta, theta.copy(), spec, pace)
         assert found.gap == pytest.approx(seen.gap, rel=1e-9)
-        moved = (scaled * scales.of_weights - theta) / np.repeat(pace, k)
+        moved = (scales.unscaled(scaled) - theta) / np.repeat(pace, k)
         np.testing.assert_allclose(value, moved[index], rtol=1e-5, atol=1e-9)
         moved[index] = 0.0
         np.testing.assert_allclose(moved, 0.0, atol=1e-12)
-        theta = scaled * scales.of_weights
+        theta = scales.unscaled(scaled)

@@ -416,8 +416,19 @@ def test_a_straggler_is_waited_for(client):
     victim = min(pids(client))
     process = pids(client)[victim]
     client.run(fault, 9, signal.SIGSTOP, False, workers=[victim])
-    threading.Timer(4.0, os.kill, (process, signal.SIGCONT)).start()
-    there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    over = threading.Event()
+
+    def have_it_go_on():
+        while not over.wait(4.0):  # it may come to a stop later than that
+            os.kill(process, signal.SIGCONT)
+
+    other = threading.Thread(target=have_it_go_on)
+    other.start()
+    try:
+        there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    finally:
+        over.set()
+        other.join()
     client.run(fault, None, None, None)
     assert engine.last_.rebuilt == 0
     assert engine.last_.attempt == 1

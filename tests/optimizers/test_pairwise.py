@@ -106,7 +106,7 @@ def test_the_gap_falls_into_the_parts_that_visits_report(name, hinge, n_passes):
     expected = np.where(masks[row_of] > -np.inf, dual.q.r @ problem.cost.T, np.inf)
     p = dual.p0 if hinge else answer(dual.p0, expected, dual.inv_mu)
     primal = problem.primal(ascent.weights, np.ascontiguousarray(p))
-    moments = ascent.moments() / ascent.scales.of_weights
+    moments = ascent.scales.divided(ascent.moments())
     bound = problem.dual(moments / problem.alpha, dual.q.r)
     assert primal - bound == pytest.approx(gap + outer, rel=1e-9, abs=1e-12)
 

@@ -51,11 +51,11 @@ def test_primal_and_dual_are_those_of_the_definition_and_in_order(name, hinge):
 def likelihood_of(name):
     """Value and gradient as functions of the weights, which the optimizer divides by scales."""
     shards = LocalShards.of(CASES[name].problem())
-    scales = shards.tuning.scales.of_weights
+    scales = shards.tuning.scales
 
     def likelihood(theta):
-        value, gradient, _ = penalised(shards, theta / scales, lower_bounds(shards))
-        return value, gradient / scales
+        value, gradient, _ = penalised(shards, scales.divided(theta), lower_bounds(shards))
+        return value, scales.divided(gradient)
 
     return likelihood
 

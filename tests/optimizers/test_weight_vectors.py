@@ -14,19 +14,26 @@ from robustruct.kernels.weight_vectors import (
     elastic_conjugate,
     follow_centre,
     least_slopes,
+    moments_from_weights,
     penalty,
+    scale_rows,
     weights_from_moments,
 )
 
 ALPHA, KAPPA = 0.3, 0.9
 
-one_or_many = pytest.mark.parametrize("n_squares", [1, 4])
+one_or_many = pytest.mark.parametrize("n_squares", [1, 2, 4])
 
 
 def drawn(n_squares):
     """(θ, z, squares)."""
     rng = np.random.default_rng(n_squares)
     return rng.normal(size=4), rng.normal(size=4), rng.uniform(0.1, 3.0, n_squares)
+
+
+def of_weights(squares):
+    """Rows of weights, one after the other."""
+    return np.repeat(squares, 4 // len(squares))
 
 
 def test_a_multiple_is_added():
@@ -36,9 +43,17 @@ def test_a_multiple_is_added():
 
 
 @one_or_many
+def test_rows_are_scaled(n_squares):
+    theta, _, factors = drawn(n_squares)
+    out = np.empty(4)
+    scale_rows(theta, factors, out)
+    np.testing.assert_array_equal(out, theta * of_weights(factors))
+
+
+@one_or_many
 def test_penalties_of_weights_and_moments(n_squares):
     theta, centre, squares = drawn(n_squares)
-    own = ALPHA * squares
+    own = ALPHA * of_weights(squares)
     assert penalty(theta, squares, ALPHA) == pytest.approx((own / 2 * theta**2).sum(), rel=1e-13)
     gradient = np.ones(4)
     add_slope(gradient, theta, squares, ALPHA)
@@ -62,11 +77,14 @@ def held_weights(moments, centre, own, kappa):
 @one_or_many
 def test_weights_are_what_moments_and_the_centre_make_of_them(n_squares):
     moments, centre, squares = drawn(n_squares)
-    own = ALPHA * squares * np.ones(4)
+    own = ALPHA * of_weights(squares)
     theta = moments.copy()
     held_down = weights_from_moments(theta, centre, squares, ALPHA, KAPPA)
     np.testing.assert_allclose(theta, held_weights(moments, centre, own, KAPPA), rtol=1e-13)
     assert held_down == pytest.approx((moments**2 / own).sum() / 2, rel=1e-13)
+    again = np.empty(4)
+    moments_from_weights(theta, centre, squares, ALPHA, KAPPA, again)
+    np.testing.assert_allclose(again, moments, rtol=1e-13)
     # The centre follows, and the penalty on the distance from it changes; moments stay.
     followed, place, new_kappa = theta.copy(), centre.copy(), 1.9
     follow_centre(followed, place, squares, ALPHA, KAPPA, new_kappa)
@@ -95,13 +113,13 @@ def test_slopes_beside_an_absolute_penalty(n_squares):
 @one_or_many
 def test_the_conjugate_of_both_penalties(n_squares):
     moments, _, squares = drawn(n_squares)
-    l1 = np.array([0.3, 0.9, 0.2, 0.1])[:n_squares].copy()
+    l1 = np.array([0.3, 0.9, 0.2, 0.1])[: 1 if n_squares == 1 else 4].copy()
     part = 0.8
     given = squares, ALPHA, l1
     value, slope, bend = elastic_conjugate(moments, *given, part)
     # The largest part m'θ - penalties, weight by weight on a fine grid around all maxima.
     grid = np.linspace(-40.0, 40.0, 800_001)
-    own, size = ALPHA * squares * np.ones(4), l1 * np.ones(4)
+    own, size = ALPHA * of_weights(squares), l1 * np.ones(4)
     most = sum(
         (part * m * grid - a / 2 * grid**2 - b * abs(grid)).max()
         for m, a, b in zip(moments, own, size, strict=True)

@@ -3,8 +3,9 @@
 The penalty on weight j is alpha s_j, that on its distance from the centre z is what is missing to
 alpha + kappa, which all weights have in common.
 
-squares (weights,) s, or (1,) where it is the same for all; see optimizers/scaling.py. What every
-        pass or step asks for has a loop for that, of vectors; sums may be reordered (quick_kernel).
+squares (rows,) s, of rows of equally many weights: one row is all of them where s is the same for
+        all; see optimizers/scaling.py. What every pass or step asks for is added up in any order
+        (quick_kernel).
 """
 
 from robustruct.kernels._jit import kernel, quick_kernel
@@ -20,49 +21,46 @@ def add_multiple(to, factor, vector):
 @quick_kernel
 def penalty(theta, squares, alpha):
     """Σ alpha s / 2 θ²."""
-    total = 0.0
-    if len(squares) == 1:
-        for j in range(len(theta)):
-            total += theta[j] ** 2
-        return 0.5 * alpha * squares[0] * total
-    for j in range(len(theta)):
-        total += squares[j] * theta[j] ** 2
+    total, width = 0.0, len(theta) // len(squares)
+    for row in range(len(squares)):
+        own = 0.0
+        for j in range(row * width, (row + 1) * width):
+            own += theta[j] ** 2
+        total += squares[row] * own
     return 0.5 * alpha * total
 
 
 @kernel
 def add_slope(gradient, theta, squares, alpha):
     """gradient += that of `penalty`."""
-    if len(squares) == 1:
-        for j in range(len(theta)):
-            gradient[j] += alpha * squares[0] * theta[j]
-        return
-    for j in range(len(theta)):
-        gradient[j] += alpha * squares[j] * theta[j]
+    width = len(theta) // len(squares)
+    for row in range(len(squares)):
+        own = alpha * squares[row]
+        for j in range(row * width, (row + 1) * width):
+            gradient[j] += own * theta[j]
 
 
 @kernel
 def dual_penalty(moments, squares, alpha):
     """Σ moments² / (2 alpha s): the conjugate of `penalty`."""
-    stride = 0 if len(squares) == 1 else 1
-    total = 0.0
-    for j in range(len(moments)):
-        total += moments[j] ** 2 / (alpha * squares[j * stride])
+    total, width = 0.0, len(moments) // len(squares)
+    for row in range(len(squares)):
+        own = 0.0
+        for j in range(row * width, (row + 1) * width):
+            own += moments[j] ** 2
+        total += own / (alpha * squares[row])
     return 0.5 * total
 
 
 @quick_kernel
 def centre_gap(theta, centre, squares, alpha, kappa):
     """The centre's part of the gap: Σ (alpha + kappa - alpha s)² (θ - z)² / (2 alpha s)."""
-    total = 0.0
-    if len(squares) == 1:
-        for j in range(len(theta)):
-            total += (theta[j] - centre[j]) ** 2
-        own = alpha * squares[0]
-        return 0.5 * total * (alpha - own + kappa) ** 2 / own
-    for j in range(len(theta)):
-        own = alpha * squares[j]
-        total += ((alpha - own + kappa) * (theta[j] - centre[j])) ** 2 / own
+    total, width = 0.0, len(theta) // len(squares)
+    for row in range(len(squares)):
+        own, apart = alpha * squares[row], 0.0
+        for j in range(row * width, (row + 1) * width):
+            apart += (theta[j] - centre[j]) ** 2
+        total += apart * (alpha - own + kappa) ** 2 / own
     return 0.5 * total
 
 
@@ -72,27 +70,48 @@ def weights_from_moments(theta, centre, squares, alpha, kappa):
 
     θ <- (θ + (alpha + kappa - alpha s) z) / (alpha + kappa)
     """
-    stride = 0 if len(squares) == 1 else 1
-    total = 0.0
+    total, width = 0.0, len(theta) // len(squares)
     scale = 1.0 / (alpha + kappa)
-    for j in range(len(theta)):
-        own = alpha * squares[j * stride]
-        total += theta[j] ** 2 / own
-        theta[j] = scale * (theta[j] + (alpha - own + kappa) * centre[j])
+    for row in range(len(squares)):
+        own, size = alpha * squares[row], 0.0
+        for j in range(row * width, (row + 1) * width):
+            size += theta[j] ** 2
+            theta[j] = scale * (theta[j] + (alpha - own + kappa) * centre[j])
+        total += size / own
     return 0.5 * total
+
+
+@kernel
+def moments_from_weights(theta, centre, squares, alpha, kappa, out):
+    """Into ``out``: the moments that `weights_from_moments` has made θ from."""
+    width = len(theta) // len(squares)
+    for row in range(len(squares)):
+        left = alpha - alpha * squares[row] + kappa
+        for j in range(row * width, (row + 1) * width):
+            out[j] = (alpha + kappa) * theta[j] - left * centre[j]
 
 
 @kernel
 def follow_centre(theta, centre, squares, alpha, kappa, new_kappa):
     """z <- θ, and θ <- what the moments behind θ and z make of the new centre and kappa."""
-    stride = 0 if len(squares) == 1 else 1
+    width = len(theta) // len(squares)
     scale = 1.0 / (alpha + new_kappa)
-    for j in range(len(theta)):
-        left = alpha - alpha * squares[j * stride]
-        old = theta[j]
-        moments = (alpha + kappa) * old - (left + kappa) * centre[j]
-        theta[j] = scale * (moments + (left + new_kappa) * old)
-        centre[j] = old
+    for row in range(len(squares)):
+        left = alpha - alpha * squares[row]
+        for j in range(row * width, (row + 1) * width):
+            old = theta[j]
+            moments = (alpha + kappa) * old - (left + kappa) * centre[j]
+            theta[j] = scale * (moments + (left + new_kappa) * old)
+            centre[j] = old
+
+
+@kernel
+def scale_rows(vector, factors, out):
+    """Into ``out``: the rows of a vector, each times its factor."""
+    width = len(vector) // len(factors)
+    for row in range(len(factors)):
+        for j in range(row * width, (row + 1) * width):
+            out[j] = factors[row] * vector[j]
 
 
 @kernel
@@ -129,14 +148,15 @@ def elastic_conjugate(moments, squares, alpha, l1, part):
     Σ max(part |moments| - l1, 0)² / (2 alpha s); return it with its first and second derivative by
     ``part``.
     """
-    stride = 0 if len(squares) == 1 else 1
-    value, slope, bend = 0.0, 0.0, 0.0
-    for j in range(len(moments)):
-        size = abs(moments[j])
-        beyond = part * size - l1[j * stride]
-        if beyond > 0.0:
-            own = alpha * squares[j * stride]
-            value += beyond**2 / own
-            slope += size * beyond / own
-            bend += size**2 / own
+    stride = 0 if len(l1) == 1 else 1
+    value, slope, bend, width = 0.0, 0.0, 0.0, len(moments) // len(squares)
+    for row in range(len(squares)):
+        own = alpha * squares[row]
+        for j in range(row * width, (row + 1) * width):
+            size = abs(moments[j])
+            beyond = part * size - l1[j * stride]
+            if beyond > 0.0:
+                value += beyond**2 / own
+                slope += size * beyond / own
+                bend += size**2 / own
     return 0.5 * value, slope, bend

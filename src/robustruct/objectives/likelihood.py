@@ -35,7 +35,7 @@ class LowerBounds:
     """
 
     def __init__(self, alpha: float, squares: np.ndarray, l1: np.ndarray) -> None:
-        """``squares`` and ``l1`` of all weights, or (1,) where they are the same."""
+        """``squares`` of rows of weights; ``l1`` of all, or (1,) where it is the same."""
         self.penalties = squares, alpha, l1
         self.entropy = 0.0
         self.gradient: np.ndarray | None = None

@@ -28,7 +28,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import centre_gap, penalty, weights_from_moments
+from robustruct.kernels.weight_vectors import (
+    centre_gap,
+    moments_from_weights,
+    penalty,
+    weights_from_moments,
+)
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
 from robustruct.optimizers.optimizer import (
@@ -100,7 +105,7 @@ class PairwiseAscent:
         self.theta = np.zeros(self.outline.n_weights)
         self.mixed = self._mixed_bounds()
         if centre is not None:
-            np.divide(centre, self.scales.of_weights, out=self.centre)
+            self.centre[:] = self.scales.divided(centre)
             self._settle()
 
     def _mixed_bounds(self) -> MixedBounds:
@@ -198,8 +203,9 @@ class PairwiseAscent:
 
     def moments(self) -> np.ndarray:
         """G(q), as tracked by the steps taken."""
-        pull = self.alpha - self.alpha * self.squares + self.kappa
-        return (self.alpha + self.kappa) * self.theta - pull * self.centre
+        found, settings = np.empty_like(self.theta), (self.squares, self.alpha, self.kappa)
+        moments_from_weights(self.theta, self.centre, *settings, found)
+        return found
 
     def follow(self) -> float:
         """θ from G(q), recomputed, and the centre; return the dual's penalty, |G(q)|² / 2 alpha."""

@@ -171,7 +171,7 @@ def penalised(
 def lower_bounds(shards: Shards) -> LowerBounds:
     """Bounds for these samples' objective, from what is yet to be evaluated."""
     outline, scales = shards.outline, shards.tuning.scales
-    return LowerBounds(outline.alpha, scales.squares, outline.l1 * scales.of_weights)
+    return LowerBounds(outline.alpha, scales.squares, scales.scaled_l1(outline.l1))
 
 
 class Descent:
@@ -212,7 +212,7 @@ def fit_likelihood(
     """
     scales = shards.tuning.scales
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else start / scales.of_weights, n_passes)
+    descent = Descent(none if start is None else scales.divided(start), n_passes)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient, bound = penalised(shards, theta, lower)

@@ -234,14 +234,13 @@ class LocalShards:
         # a pass, would draw the centres to and fro without end.
         parts = 1 if len(self.shards) == 1 else PARTS
         rng = np.random.default_rng([spec.seed, spec.number, spec.part])
-        weights = self.first.dual.working(theta, rows) if self.shards else None
+        weights = self.first.dual.working(theta, rows)
         for part in range(parts):
             some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
             for number in rng.permutation(list(self.shards)):
                 shard = self.shards[number]
                 shard.dual.visit(shard.order(number, some), weights, some)
-        if self.shards:
-            self.first.dual.put_back(weights, theta, rows)
+        self.first.dual.put_back(weights, theta, rows)
         dual = [shard.dual for shard in self.shards.values()]
         return PassStats(
             sum(b.shared_gap() for b in dual),
@@ -254,14 +253,16 @@ class LocalShards:
         """All centres follow, and θ with them."""
         for shard in self.shards.values():
             shard.dual.move_predictors(spec.mu)
-        squares, trivial = self.tuning.scales.squares, self.tuning.scales.trivial
-        settings = spec.alpha, spec.kappa, spec.new_kappa
+        scales, settings = self.tuning.scales, (spec.alpha, spec.kappa, spec.new_kappa)
+        k, n_jobs = self.first.problem.n_labels, self.first.problem.n_jobs
 
         def move(some: slice) -> None:
-            own = squares if trivial else squares[some]
-            follow_centre(theta[some], centre[some], own, *settings)
+            rows = slice(some.start // k, some.stop // k)
+            own = scales.squares if scales.trivial else scales.squares[rows]
+            part = slice(rows.start * k, rows.stop * k)
+            follow_centre(theta[part], centre[part], own, *settings)
 
-        over_ranges(move, len(theta), self.first.problem.n_jobs if self.shards else 1)
+        over_ranges(move, len(theta), n_jobs)
 
     def moments(self, out: np.ndarray) -> None:
         """G(q), recomputed, into ``out``."""

@@ -23,7 +23,7 @@ class MixedBounds:
     """Gains and moments of the last adversaries, and what a mixture of them proves."""
 
     def __init__(self, squares: np.ndarray, alpha: float, least: float, n_weights: int) -> None:
-        """``squares`` of all weights, or (1,); ``least`` is the gain of the truth."""
+        """``squares`` of rows of weights; ``least`` is the gain of the truth."""
         self.squares, self.alpha, self.least = squares, alpha, least
         self.gains = np.zeros(0)
         self.moments = np.zeros((0, n_weights))
@@ -51,7 +51,9 @@ class MixedBounds:
         from scipy.optimize import LinearConstraint, minimize
 
         gains, n = self.gains - self.least, len(self.gains)
-        products = (self.moments / (self.alpha * self.squares)) @ self.moments.T
+        by_row = self.moments.reshape(n, len(self.squares), -1)
+        held = by_row / (self.alpha * self.squares)[:, None]
+        products = held.reshape(n, -1) @ self.moments.T
         size = max(float(np.abs(gains).max()), 1e-300)
 
         def loss(c: np.ndarray) -> float:

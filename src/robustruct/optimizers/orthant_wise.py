@@ -134,9 +134,9 @@ def fit_elastic_net(
 ) -> None:
     """Steps until the certified gap is within tolerance; see `fit_likelihood` on checkpoints."""
     outline, scales = shards.outline, shards.tuning.scales
-    l1 = outline.l1 * scales.of_weights
+    l1 = scales.scaled_l1(outline.l1)
     none = np.zeros(outline.n_weights)
-    descent = Descent(none if start is None else start / scales.of_weights)
+    descent = Descent(none if start is None else scales.divided(start))
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient, bound = penalised(shards, theta, lower)

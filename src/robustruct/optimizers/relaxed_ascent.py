@@ -158,10 +158,10 @@ class RelaxedAscent(PairwiseAscent):
         shards = LocalShards([inside], replace(tuning, scales=UNSCALED))
         super().__init__(shards)
         if not tuning.scales.trivial:
-            self.squares = np.ones(inside.n_weights)
-            self.squares[self.real] = tuning.scales.squares
+            self.squares = np.ones(inside.n_weights // problem.n_labels)
+            self.squares[self.real[:: problem.n_labels]] = tuning.scales.squares
         if centre is not None:
-            self.centre[self.real] = centre / tuning.scales.of_weights
+            self.centre[self.real] = tuning.scales.divided(centre)
             self._settle()
         dual = shards.shards[0].dual
         assert isinstance(dual, DualVariables)

@@ -15,6 +15,7 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.features import Design, FeatureMatrix, SparseRows
+from robustruct.kernels.weight_vectors import scale_rows
 from robustruct.objectives.adversarial import Problem
 
 
@@ -115,32 +116,47 @@ class Scales:
         return len(self.index) == 0
 
     @cached_property
-    def of_weights(self) -> np.ndarray:
-        """(weights,) s of every weight, or (1,) where that is 1 for all."""
+    def of_rows(self) -> np.ndarray:
+        """s of every row of θ, as long as there are labels; (1,) where it is 1 for all."""
         if self.trivial:
             return np.ones(1)
-        d, k = self.n_columns[0], self.n_labels
+        d, scales = self.n_columns[0], self._of_columns
+        return np.concatenate([scales[:d], np.repeat(scales[d:], self.n_labels)])
+
+    @property
+    def _of_columns(self) -> np.ndarray:
         scales = np.ones(sum(self.n_columns))
         scales[self.index] = self.factor
-        return np.concatenate([np.repeat(scales[:d], k), np.repeat(scales[d:], k * k)])
+        return scales
 
     @cached_property
     def squares(self) -> np.ndarray:
-        """The square of `of_weights`: the penalty on each weight relative to alpha."""
-        return self.of_weights**2
+        """The square of `of_rows`: the penalty on a row's weights relative to alpha."""
+        return self.of_rows**2
 
     def unscaled(self, theta: np.ndarray) -> np.ndarray:
         """The weights behind θ / s; the same array where nothing is scaled."""
-        return theta if self.trivial else theta * self.of_weights
+        return theta if self.trivial else self._times(theta, self.of_rows)
+
+    def divided(self, weights: np.ndarray) -> np.ndarray:
+        """θ / s; the same array where nothing is scaled. Powers of two have exact inverses."""
+        return weights if self.trivial else self._times(weights, 1.0 / self.of_rows)
+
+    def _times(self, vector: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        out = np.empty_like(vector)
+        scale_rows(vector, factors, out)
+        return out
+
+    def scaled_l1(self, l1: float) -> np.ndarray:
+        """The penalty on each |θ / s| that is ``l1`` on |θ|; (1,) where it is the same for all."""
+        return l1 * (self.of_rows if self.trivial else np.repeat(self.of_rows, self.n_labels))
 
     def scaled(self, problem: Problem) -> Problem:
         """The same problem, about θ / s."""
         if self.trivial:
             return problem
         d = self.n_columns[0]
-        scales = np.ones(sum(self.n_columns))
-        scales[self.index] = self.factor
-        design = problem.design
+        scales, design = self._of_columns, problem.design
         nodes, edges = _times(design.nodes, scales[:d]), _times(design.edges, scales[d:])
         return replace(problem, design=replace(design, nodes=nodes, edges=edges))
 
