@@ -312,7 +312,8 @@ def test_a_scheduler_that_dies_is_our_error(client, monkeypatch, tmp_path, Model
             engine.map(abs, [-1])
         with pytest.raises(EngineError, match="is lost"):
             AGM(engine=engine).fit(CHAINS.X, CHAINS.y)
-    model.set_params(engine=DaskEngine(client))  # another cluster goes on
+    seldom = Checkpoint(tmp_path / "kept", 1000, resume=True)
+    model.set_params(engine=DaskEngine(client), checkpoint=seldom)  # another cluster goes on
     model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
     certified_alike(Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
 
@@ -480,6 +481,7 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     def grow():
         cluster.scale(3)
         client.wait_for_workers(3, timeout=60)
+        client.run(slow_rounds, 0.03)
 
     when_passes_are_heard_of(monkeypatch, grow)
     try:
