@@ -172,7 +172,7 @@ def test_comparison_report_and_plots():
     plots = pytest.importorskip("robustruct.plots")
     pytest.importorskip("matplotlib").use("Agg")
     samples = Samples([np.zeros((1, 1))] * 10, Y)
-    compared = compare(samples, samples, loss=COSTS, data="ten", n_examples=0)
+    compared = compare(samples, samples, loss=COSTS, data="ten", alphas=[0.1], n_examples=0)
     np.testing.assert_array_equal(compared.cost_matrix, COSTS)
     crf = next(method for method in compared.methods if method.name == "CRF")
     assert crf.cost == pytest.approx(0.7)

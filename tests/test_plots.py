@@ -91,7 +91,13 @@ def test_ticks_follow_a_zoom(models):
 @pytest.fixture(scope="module")
 def comparison():
     train, test = (load_counter(part, n_sequences=10, length=3) for part in ("train", "test"))
-    return compare(Samples(train.X, train.y), Samples(test.X, test.y), "absolute", n_examples=1)
+    return compare(
+        Samples(train.X, train.y),
+        Samples(test.X, test.y),
+        "absolute",
+        alphas=[0.1, 0.01],
+        n_examples=1,
+    )
 
 
 def test_costs_of_a_comparison(comparison):

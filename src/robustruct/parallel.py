@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,6 +91,22 @@ def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T
         for other in others:  # no thread may write into arrays that the caller takes up again
             other.exception()
     return [first, *(other.result() for other in others)]
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """While it is entered, products of matrices take one thread: ours are the others."""
+    return _blas(len(sys.modules)).limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _blas(n_modules: int) -> Any:
+    """The libraries there are; to look for them takes longer than a small fit.
+
+    A module that was loaded since may have brought another one.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @cache

@@ -13,7 +13,12 @@ from robustruct.datasets import load_counter
 def sequences() -> Comparison:
     train, test = (load_counter(part, n_sequences=15, length=5) for part in ("train", "test"))
     return compare(
-        Samples(train.X, train.y), Samples(test.X, test.y), "absolute", data="counter", n_examples=3
+        Samples(train.X, train.y),
+        Samples(test.X, test.y),
+        "absolute",
+        data="counter",
+        alphas=[0.1, 0.01],
+        n_examples=3,
     )
 
 
@@ -32,4 +37,4 @@ def trees() -> Comparison:
             words.append([f"<w{i}> {NASTY}" for i in range(5)])
         return Samples(X, y, captions=words)
 
-    return compare(samples(12), samples(10), data=NASTY, n_examples=2)
+    return compare(samples(12), samples(10), data=NASTY, alphas=[0.1, 0.01], n_examples=2)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from robustruct.bad_labels import Rules, clean_samples, clean_shards
 from robustruct.engines.engine import Engine, PreparedShards, Samples
@@ -39,6 +38,7 @@ from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
 from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
 from robustruct.optimizers.registry import check_takes, chosen
+from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
 from robustruct.validation import are_lists, as_listed, is_flat
@@ -283,7 +283,7 @@ class StructuredModel(Prediction, Inspection):
             with (
                 holding,
                 fit_progress(type(self).__name__, self.verbose, self.tol, self.max_iter) as tick,
-                threadpool_limits(1, user_api="blas"),
+                one_blas_thread(),
             ):
                 progress.tick = tick
                 earlier = self.__dict__.pop("_warm", None)

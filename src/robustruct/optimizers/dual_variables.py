@@ -67,6 +67,8 @@ class DualVariables:
         self.predictor_regret = np.zeros(batch.n_samples)
         self.kept: KeptRows | None = None
         """Where visits keep the rows of node features' weights that they change, if anywhere."""
+        self._held: tuple[float, Predictor] | None = None
+        """mu, and what the predictor is with it."""
         self.pace: np.ndarray | None = None
         """How many times as far as a step says each row of θ moves, where that is not once."""
 
@@ -89,8 +91,11 @@ class DualVariables:
         )
 
     def _predictor(self, mu: float) -> Predictor:
-        problem = self.problem
-        return Predictor.of(problem.cost, self.inv_mu / mu, problem.node_weight, self.p0)
+        if self._held is None or self._held[0] != mu:
+            problem = self.problem
+            given = problem.cost, self.inv_mu / mu, problem.node_weight, self.p0
+            self._held = mu, Predictor.of(*given)
+        return self._held[1]._replace(centre=self.p0)
 
     @cached_property
     def products(self) -> Products:

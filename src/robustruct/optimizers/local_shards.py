@@ -230,16 +230,10 @@ class LocalShards:
         rows: np.ndarray | None = None,
     ) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place, in ``rows`` if given."""
-        # In several parts: samples of one shard visited in a row, and always in the same place of
-        # a pass, would draw the centres to and fro without end.
-        parts = 1 if len(self.shards) == 1 else PARTS
-        rng = np.random.default_rng([spec.seed, spec.number, spec.part])
         weights = self.first.dual.working(theta, rows)
-        for part in range(parts):
-            some = replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * parts)
-            for number in rng.permutation(list(self.shards)):
-                shard = self.shards[number]
-                shard.dual.visit(shard.order(number, some), weights, some)
+        for number, some in self._visits(spec):
+            shard = self.shards[number]
+            shard.dual.visit(shard.order(number, some), weights, some)
         self.first.dual.put_back(weights, theta, rows)
         dual = [shard.dual for shard in self.shards.values()]
         return PassStats(
@@ -248,6 +242,21 @@ class LocalShards:
             sum(b.shared_regret() for b in dual),
             sum(b.predictor_gap() for b in dual),
         )
+
+    def _visits(self, spec: PassSpec) -> list[tuple[int, PassSpec]]:
+        """Which shard is visited when; several are in several parts each.
+
+        Samples of one shard visited in a row, and always in the same place of a pass, would draw
+        the centres to and fro without end.
+        """
+        if len(self.shards) == 1:
+            return [(number, spec) for number in self.shards]
+        rng = np.random.default_rng([spec.seed, spec.number, spec.part])
+        return [
+            (number, replace(spec, part=spec.part + spec.parts * part, parts=spec.parts * PARTS))
+            for part in range(PARTS)
+            for number in rng.permutation(list(self.shards))
+        ]
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
         """All centres follow, and θ with them."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from distributed import get_worker
-from threadpoolctl import threadpool_limits
 
 from robustruct.engines.dask.group import Group, OutOfStep, Paused, Stopped
 from robustruct.engines.dask.summed_shards import SummedShards
@@ -35,6 +34,7 @@ from robustruct.optimizers.optimizer import (
     inside,
 )
 from robustruct.optimizers.tuning import Tuning
+from robustruct.parallel import one_blas_thread
 
 if TYPE_CHECKING:
     from robustruct.engines.dask.worker import WorkerState
@@ -179,7 +179,7 @@ class Training:
         """Train; see `Outcome`."""
         given, group = self.assignment, self.group
         try:
-            with threadpool_limits(1, user_api="blas"):
+            with one_blas_thread():
                 had = group.exchange(["begin"], [self.here.last is not None])
                 self.source = next((r for r, one in enumerate(had) if one.facts[0]), None)
                 kept = Kept.NONE if self.source is None else Kept.SOME
