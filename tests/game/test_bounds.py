@@ -107,7 +107,7 @@ def test_repair_makes_anything_feasible(data, seed):
     assert np.isfinite(play.bounds(game)).all()
 
 
-UNEVEN = np.array([[-0.5, 3.0, 1.0], [1.0, 0.25, -4.0], [2.0, 0.5, 0.0]]) / 8  # range 7 / 8
+UNEVEN = np.array([[-0.5, 3.0, 1.0], [1.0, 0.25, -4.0], [2.0, 0.5, 0.0]]) / 16  # range 7 / 16
 
 
 def several_games(cycles):
@@ -147,13 +147,13 @@ def test_what_gaps_and_rounding_are_measured_by(cycles):
     several = several_games(cycles)
     game = batch_of(several)
     total_weight = np.array([one.node_weight.sum() for one in several])
-    np.testing.assert_allclose(game.scale(), 0.875 * total_weight, rtol=1e-14)
+    np.testing.assert_allclose(game.scale(), 0.4375 * total_weight, rtol=1e-14)
     scores = [sum(map(largest, [*one.unary, *one.pairwise])) for one in several]
-    sizes = np.array(scores) + 0.5 * total_weight
+    sizes = np.array(scores) + 0.25 * total_weight
     np.testing.assert_allclose(game.sizes(), sizes, rtol=1e-14)
     np.testing.assert_allclose(game.rounding(), 1e-14 * sizes, rtol=1e-14)
     np.testing.assert_allclose(
-        game.allowed_gap(0.25), 0.21875 * total_weight + 1e-14 * sizes, rtol=1e-14
+        game.allowed_gap(0.25), 0.109375 * total_weight + 1e-14 * sizes, rtol=1e-14
     )
     # Per node 3 scores and 3 costs, per edge 9 scores; 10 more for what is done to the sums.
     terms = np.array([6 * len(one.unary) + 9 * len(one.edges) for one in several])

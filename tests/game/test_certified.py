@@ -10,13 +10,35 @@ from hypothesis import strategies as st
 
 from robustruct.errors import InternalError
 from robustruct.game import SOLVERS, game, relaxed, solve_game
-from robustruct.game.certified import certified, rounding_of
+from robustruct.game.certified import certified, in_order, rounding_of
 
 
 def test_bounds_in_order_are_what_they_are():
     lower, upper = certified([1.0, -np.inf], [2.0, np.inf], np.zeros(2), "game")
     assert lower.tolist() == [1.0, -np.inf]
     assert upper.tolist() == [2.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "fine"),
+    [
+        ([1.0, -np.inf], [1.0, np.inf], True),
+        ([1.5, 0.0], [1.0, 2.0], False),
+        ([0.0, 1.5], [2.0, 1.0], False),
+        ([np.nan, 0.0], [1.0, 1.0], False),
+        ([0.0, 0.0], [1.0, np.nan], False),
+        ([0.0, np.inf], [1.0, np.inf], False),
+        ([-np.inf, 0.0], [-np.inf, 1.0], False),
+    ],
+)
+def test_whether_bounds_are_in_order_is_what_certified_would_say(lower, upper, fine):
+    assert in_order(np.array(lower), np.array(upper)) is fine
+    if fine:
+        found = certified(lower, upper, 0.0, "game")
+        assert [one.tolist() for one in found] == [lower, upper]
+    else:
+        with pytest.raises(InternalError):
+            certified(lower, upper, 0.0, "game")
 
 
 def test_a_crossing_within_rounding_is_put_in_order():
