@@ -331,7 +331,9 @@ def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None
         later = max(next_check, number + min(number, progress.check_every or number))
         ascent.next_check = number + 1 if ascent.mixed.wants_more else later
         met = bounds[0] - bounds[1] <= progress.tol * progress.scale(bounds[0])  # no pass follows
-        progress.report(number, ascent.weights, *bounds, may_keep=met or number == max_iter)
+        weights = ascent.weights
+        final = met or number == max_iter or weights is not ascent.theta
+        progress.report(number, weights, *bounds, may_keep=final)
         ascent.optimism = (progress.primal - progress.dual) / max(estimate, 1e-300)
         if not ascent.mixed.n_added:  # visits see what the last adversary proves
             ascent.optimism = max(ascent.optimism, 0.5)

@@ -22,7 +22,7 @@ from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning
 
-LEAST_ROUNDS, MOST_ROUNDS = 4, 16
+LEAST_ROUNDS, MOST_ROUNDS = 2, 16
 """Of a pass; in between one for each worker. See benchmarks/README.md."""
 SAMPLES_A_ROUND = 16  # of one worker, at least: messages take as long as some samples
 
