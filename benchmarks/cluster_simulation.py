@@ -41,7 +41,7 @@ class World:
     """Passes grow by this part each time workers double: measured on CoNLL-2000 up to 16 workers,
     and extrapolated beyond."""
     rounds: int = 16
-    """Of a pass; as many as workers where these are fewer, but 4 at least."""
+    """Of a pass; as many as workers where these are fewer."""
     entries_a_node: float = 5.2
     """Weights that a worker changes in a round for each of its nodes, as measured on CoNLL-2000
     with 16 workers, the mean of all passes; more nodes in a round have more of them in common."""
@@ -49,8 +49,8 @@ class World:
     bandwidth: float = 1.25e9
     """Bytes a second of each link, each way."""
     latency: float = 1e-3
-    a_message: float = 3e-4
-    """Seconds of work to send and receive one."""
+    a_message: float = 1.5e-3
+    """Seconds of work to send one and receive one, as measured between two workers of Dask."""
     slow: float = 0.01
     """Part of the rounds in which a worker takes three times as long; a guess."""
     days_to_death: float = 30.0
@@ -123,7 +123,7 @@ def simulated(world: World, seed: int = 0) -> dict[str, Any]:
     passes = world.passes_alone * (1 + world.growth * np.log2(world.workers))
     visits = world.nodes / world.workers * world.a_node / world.threads
     vectors = world.weights * world.a_weight
-    rounds = min(world.rounds, max(4, world.workers))
+    rounds = min(world.rounds, max(2, world.workers))
     changed = world.entries_a_node * world.nodes / world.workers / rounds / world.weights
     # An entry is four bytes of index and four of value, or all values travel.
     part, size = (changed, 8.0) if changed < 0.5 else (1.0, 4.0)

@@ -117,7 +117,7 @@ def several_games(cycles):
         random_game(n, 3, seed, cost=UNEVEN, scale=0.5, weight=rng.uniform(0.2, 2.0, n))
         for seed, n in enumerate((3, 1, 5, 2, 4))
     ]
-    drawn[2].node_weight[1] = 0.0
+    drawn[2].node_weight[:2] = 0.5, 0.0
     drawn[2].unary[4, 0] = drawn[2].pairwise[0, 1, 2] = drawn[4].pairwise[2, 0, 0] = -np.inf
     drawn[3] = drawn[3]._replace(edges=np.empty((0, 2), int), pairwise=np.empty((0, 3, 3)))
     if not cycles:

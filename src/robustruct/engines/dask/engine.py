@@ -28,7 +28,7 @@ class DaskEngine:
     client : distributed.Client
     rounds_per_pass : int or "auto"
         How often workers exchange their steps in one pass over the data. More rounds need fewer
-        passes and more messages. "auto": as many as workers, 4 to 16.
+        passes and more messages. "auto": as many as workers, 2 to 16.
     give_up : float
         Seconds after which a worker counts as failed: if the scheduler has not heard from it, or
         if it has been busy for so long with something that it has done before. The first time
