@@ -4,8 +4,10 @@ import ast
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -216,3 +218,28 @@ def test_numbas_own_compiler_gives_the_same_answers(tmp_path: Path) -> None:
     objective, labels = ast.literal_eval(found)
     assert objective == pytest.approx(model.objective_, rel=1e-9)
     assert labels == [predicted.tolist() for predicted in model.predict(data.X)]
+
+
+def test_an_interrupt_while_code_is_read_takes_effect_afterwards(monkeypatch):
+    """LLVM calls back meanwhile, and would lose it."""
+    from numba.core.registry import cpu_target
+
+    from robustruct.kernels._compiling import KeptCode
+
+    reached = []
+
+    def interrupted(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append(sum(range(1000)))
+
+    monkeypatch.setattr(KeptCode, "_found", interrupted)
+    kept, context = KeptCode(make_chains), cpu_target.target_context
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        kept.load_overload((), context)
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.setattr(KeptCode, "_found", lambda *_: reached.append("in a thread"))
+    other = threading.Thread(target=kept.load_overload, args=((), context))
+    other.start()
+    other.join()
+    assert reached == [499500, "in a thread"]

@@ -7,6 +7,7 @@ that is read-only when it runs, it does not look at. Here both work.
 """
 
 import functools
+import signal
 import sys
 import threading
 import time
@@ -74,6 +75,23 @@ def _as_it_is(context):
         environment._rebuild_env = rebuild
 
 
+@contextmanager
+def _uninterrupted():
+    """Ctrl-C takes effect afterwards: LLVM calls back, and what a callback raises is lost."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    late = []
+    signal.signal(signal.SIGINT, lambda *what: late.append(what))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if late:
+            before(*late[-1])
+
+
 class KeptCode(NullCache):
     """Compiled code of a function on disk: read wherever it is, written where that is possible."""
 
@@ -91,7 +109,7 @@ class KeptCode(NullCache):
 
     def load_overload(self, sig, target_context):
         """The code for some types of arguments, or None."""
-        with _as_it_is(target_context):
+        with _uninterrupted(), _as_it_is(target_context):
             return self._found(sig, target_context)
 
     def _found(self, sig, target_context):
