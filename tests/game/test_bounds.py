@@ -246,3 +246,12 @@ def test_an_adversary_without_mass_plays_the_first_of_the_best_labellings():
     play.repair(game)
     np.testing.assert_array_equal(play.r, np.eye(3)[[0, 0, 0]])
     np.testing.assert_array_equal(play.p, np.full((3, 3), 1.0 / 3.0))
+
+
+@pytest.mark.parametrize("best", [(0, 1, 2), (1, 2, 0), (2, 0, 1), (1, 1, 1)])
+def test_an_adversary_without_mass_plays_the_best_labelling(best):
+    edges, unary = [np.array([(0, 1), (1, 2)])], np.eye(3)[list(best)]
+    game = _checked_game([unary], edges, [np.zeros((2, 3, 3))], UNEVEN, [np.ones(3)])
+    play = as_play(game, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3, 3)))
+    play.repair(game)
+    np.testing.assert_array_equal(game.scores.batch.to_user(play.r), unary)
