@@ -300,7 +300,11 @@ PAIRS += [(np.int32(5), np.int32(-4)), (np.float32(0.1), np.int32(3))]
 def test_numbers_are_those_of_numba(a, b):
     ours, numbas = np.zeros(11), np.zeros(11)
     found = arithmetic(a, b, ours)
-    expected = by_numba(a, b, numbas)
+    try:
+        expected = by_numba(a, b, numbas)
+    except TypingError:
+        assert isinstance(a, bool), "only older versions have no max of these"
+        pytest.skip("this version of numba has no max of a truth value")
     np.testing.assert_array_equal(found, expected)
     assert type(found) is type(expected)
     np.testing.assert_array_equal(ours, numbas)

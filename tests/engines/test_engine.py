@@ -481,7 +481,7 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     def grow():
         cluster.scale(3)
         client.wait_for_workers(3, timeout=60)
-        client.run(slow_rounds, 0.03)
+        client.run(slow_rounds, 0.1)
 
     when_passes_are_heard_of(monkeypatch, grow)
     try:
