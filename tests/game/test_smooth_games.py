@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from robustruct import solve_game
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.game import Status, smooth, solve_games
+from robustruct.game.smooth import nearest_in_simplex
 
 EDGES = {
     "one node": (1, []),
@@ -186,3 +187,24 @@ def test_games_that_run_out_of_steps_say_so(steps: int, monkeypatch: pytest.Monk
         assert one.lower - 1e-8 <= value <= one.upper + 1e-8
         start = solve_game(*arguments, temperature=1.0, tol=1e6)  # no step at all
         assert one.n_iter == 0 or one.upper < start.upper
+
+
+def test_the_nearest_distribution_is_nearer_than_any_other():
+    """Optimal by its conditions: metric (x - row) is least, and the same, where x is above 0."""
+    rng = np.random.default_rng(0)
+    for case in range(300):
+        k = int(rng.integers(1, 12))
+        rows = 10.0 ** rng.uniform(-3, 6) * rng.normal(size=(4, k))
+        if case % 3 == 0:
+            rows[:] = rows[:, :1]
+        allowed = rng.random((4, k)) < 0.7
+        allowed[np.arange(4), rng.integers(k, size=4)] = True
+        metric = 10.0 ** rng.uniform(-6, 0, size=k)
+        found = nearest_in_simplex(rows, allowed, metric)
+        assert (found >= 0.0).all()
+        assert not found[~allowed].any()
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+        slope = np.where(allowed, metric * (found - rows), np.inf)
+        least = slope.min(axis=1, keepdims=True)
+        rounding = 1e-9 * np.abs(rows).max()
+        assert (np.where(found > 0.0, slope - least, 0.0) <= rounding).all()
