@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.core.messages import forest_allowed, labelling_scores, max_product, sum_product
+from robustruct.core.messages import k_best as k_best_forest
+from robustruct.core.structs import Exponentials, Gibbs, JunctionTrees
 from robustruct.graphs import Batch
-from robustruct.kernels.allowed import bucket_allowed, forest_allowed
+from robustruct.kernels.allowed import bucket_allowed
 from robustruct.kernels.buckets import bucket_k_best, bucket_max, bucket_sum
-from robustruct.kernels.k_best import k_best as k_best_kernel
-from robustruct.kernels.max_product import labelling_scores, max_product
-from robustruct.kernels.structs import Exponentials, Gibbs, JunctionTrees
-from robustruct.kernels.sum_product import sum_product
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -202,7 +201,7 @@ def k_best(scores: Scores, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
     tables = scores.unary, scores.tables
     work = over_kinds(
         batch,
-        lambda first, _: one(first, k_best_kernel, (batch.parent, scores.arrays)),
+        lambda first, _: one(first, k_best_forest, (batch.structure, scores.arrays)),
         lambda first, _: one(first, bucket_k_best, (graph, *tables)),
     )
     for s in range(batch.n_samples):

@@ -8,9 +8,9 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.arrays import as_floats
+from robustruct.core.structs import ScoreArrays
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
-from robustruct.kernels.structs import ScoreArrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from robustruct.core.structs import Rows
 from robustruct.kernels._jit import quick_kernel
 from robustruct.kernels.lanes import (
     dot,
@@ -26,7 +27,6 @@ from robustruct.kernels.registers import (
     total,
     zeros,
 )
-from robustruct.kernels.structs import Rows
 
 TYPES = [np.float32, np.float64]
 

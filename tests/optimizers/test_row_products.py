@@ -7,12 +7,7 @@ import pytest
 from numba import njit
 from training_cases import CASES
 
-from robustruct.features import split_weights
-from robustruct.kernels import component_steps as steps
-from robustruct.kernels import labelling_oracle as oracle
-from robustruct.kernels import weight_changes
-from robustruct.kernels._jit import Whole
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     Components,
     Move,
     Products,
@@ -22,6 +17,11 @@ from robustruct.kernels.structs import (
     WeightChanges,
     Weights,
 )
+from robustruct.features import split_weights
+from robustruct.kernels import component_steps as steps
+from robustruct.kernels import labelling_oracle as oracle
+from robustruct.kernels import weight_changes
+from robustruct.kernels._jit import Whole
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.tuning import DENSE
 

@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 from smooth_cases import PLAYERS, SmoothEnumerated
 from training_cases import CASES, Case, enumerated, random_case
 
+from robustruct.core.structs import FORBIDDEN, GibbsAdversary
 from robustruct.features import split_weights
-from robustruct.kernels.structs import FORBIDDEN, GibbsAdversary
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.objectives.smooth import SmoothObjective, padded

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.messages import table_label_sums, table_sums
 from robustruct.features.matrix import Rows, for_kernels, label_sums, product, transposed_product
 from robustruct.features.space import Design, FeatureSpace
-from robustruct.kernels.linear import table_label_sums, table_sums
 from robustruct.scores import Scores
 
 
@@ -69,7 +69,8 @@ def sum_over_tables(design: Design, edge_values: np.ndarray) -> np.ndarray:
     """(T, k, k) sums of values (slots, k, k) [child, parent] over edges that share a table."""
     k = edge_values.shape[1]
     total = np.zeros((design.n_tables, k, k))
-    table_sums(design.batch.parent, design.table_of, for_kernels(edge_values), total)
+    parent = design.batch.parent
+    table_sums(len(parent), parent, design.table_of, k, for_kernels(edge_values), total)
     return total
 
 
@@ -86,7 +87,7 @@ def labelling_features(
     if sample_weight is not None:
         weight = np.repeat(np.asarray(sample_weight, float), np.diff(batch.node_offsets))
     pairs = np.zeros((design.n_tables, k, k))
-    table_label_sums(batch.child, batch.parent, design.table_of, labels, weight, pairs)
+    table_label_sums(batch.structure, design.table_of, labels, weight, k, pairs)
     theta = np.empty(n_weights(design, k))
     node_block, edge_block = split_weights(design, theta, k)
     label_sums(design.nodes, labels, weight, node_block)

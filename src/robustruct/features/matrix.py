@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.kernels.linear import (
+from robustruct.core.messages import (
     assemble_rows,
     sparse_label_sums,
     sparse_product,
     sparse_transposed_product,
 )
+from robustruct.core.structs import Rows as RowArrays
 from robustruct.parallel import n_threads, over_pieces, over_samples, stretches
 
 if TYPE_CHECKING:
@@ -52,11 +53,23 @@ class SparseRows:
         new_data = np.empty(len(new_indices))
         column = n_columns if constant else -1
         nnz = assemble_rows(
-            order, indptr, indices, data, width, column, new_indptr, new_indices, new_data
+            n,
+            order,
+            RowArrays(indptr, indices, data),
+            width,
+            column,
+            new_indptr,
+            new_indices,
+            new_data,
         )
         if nnz < 0.9 * len(new_indices):  # do not keep the room of what was dropped
             new_indices, new_data = new_indices[:nnz].copy(), new_data[:nnz].copy()
         return cls(new_indptr, new_indices[:nnz], new_data[:nnz], (n, width))
+
+    @cached_property
+    def arrays(self) -> RowArrays:
+        """What the core takes."""
+        return RowArrays(self.indptr, self.indices, self.data)
 
     @cached_property
     def column_offsets(self) -> np.ndarray:
@@ -126,9 +139,9 @@ def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1)
             n_jobs,
         )
         return out
-    entries = matrix.indptr, matrix.indices, matrix.data
+    m = out.shape[1]
     over_samples(
-        lambda first, last: sparse_product(first, last, *entries, weights, out),
+        lambda first, last: sparse_product(first, last, matrix.arrays, m, weights, out),
         matrix.indptr,
         _worthwhile(n_jobs, matrix, weights),
     )
@@ -158,10 +171,11 @@ def transposed_product(
 def _add_transposed(
     matrix: SparseRows, start: int, values: np.ndarray, out: np.ndarray, n_jobs: int | None
 ) -> None:
-    entries = matrix.indptr, matrix.indices, matrix.data
     # Each thread owns a range of columns, so that sums do not depend on the number of threads.
     over_samples(
-        lambda first, last: sparse_transposed_product(first, last, start, *entries, values, out),
+        lambda first, last: sparse_transposed_product(
+            first, last, start, matrix.arrays, *values.shape, values, out
+        ),
         matrix.column_offsets,
         _worthwhile(n_jobs, matrix, values),
     )
@@ -187,7 +201,7 @@ def label_sums(
         np.dot(matrix.T, indicators, out=out)
         return
     out[:] = 0.0
-    sparse_label_sums(matrix.indptr, matrix.indices, matrix.data, labels, weight, out)
+    sparse_label_sums(matrix.arrays, labels, weight, out.shape[1], out)
 
 
 def take_rows(matrix: FeatureMatrix, rows: np.ndarray) -> FeatureMatrix:

@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from robustruct.core.structs import Prices, StepRule
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.single_node import CostForm
 from robustruct.game.solver import GameSolver, check_options, refuse_cycles
@@ -27,7 +28,6 @@ from robustruct.kernels.dual_decomposition import (
     start_messages,
 )
 from robustruct.kernels.game_bounds import augmented_unary
-from robustruct.kernels.structs import Prices, StepRule
 from robustruct.parallel import over_samples
 
 

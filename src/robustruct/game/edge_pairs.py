@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.structs import Marginals
 from robustruct.graphs import Batch
 from robustruct.kernels.edge_pairs import (
     dense_pairs,
@@ -11,7 +12,6 @@ from robustruct.kernels.edge_pairs import (
     repair_pairs,
     sparse_pairs,
 )
-from robustruct.kernels.structs import Marginals
 
 
 class EdgePairs:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.structs import GameArrays, Strategies
 from robustruct.game.certified import certified, in_order, rounding_of
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.kernels.game_bounds import (
@@ -27,7 +28,6 @@ from robustruct.kernels.game_bounds import (
     normalise_predictors,
     sum_largest,
 )
-from robustruct.kernels.structs import GameArrays, Strategies
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 

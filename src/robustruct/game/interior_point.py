@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.structs import Effort, InteriorState
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.kernels.interior_point import interior_point
-from robustruct.kernels.structs import Effort, InteriorState
 from robustruct.parallel import over_samples
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from robustruct.core.structs import JunctionTrees
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import junction_trees
 from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
-from robustruct.kernels.structs import JunctionTrees
 
 if TYPE_CHECKING:
     import highspy

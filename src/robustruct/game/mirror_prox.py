@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.structs import Effort
 from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.inference import best_labelling
 from robustruct.kernels.mirror_prox import mirror_prox
-from robustruct.kernels.structs import Effort
 from robustruct.parallel import over_samples
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.structs import Mixtures
 from robustruct.graphs import Batch
 from robustruct.kernels.mixtures import edge_marginals, mixture_table_sums, node_marginals
-from robustruct.kernels.structs import Mixtures
 
 
 class LabellingMixtures:

@@ -11,16 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.game.edge_pairs import EdgePairs
-from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
-from robustruct.game.mixtures import LabellingMixtures
-from robustruct.game.solver import GameSolver, check_options
-from robustruct.inference import best_labelling, junction_trees
-from robustruct.kernels.game_bounds import normalise_predictors
-from robustruct.kernels.mixtures import visit_cyclic_samples
-from robustruct.kernels.pairwise_ascent import visit_samples
-from robustruct.kernels.predictor import move_centres
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     Design,
     Features,
     PendingMoves,
@@ -36,6 +27,15 @@ from robustruct.kernels.structs import (
     WeightChanges,
     Weights,
 )
+from robustruct.game.edge_pairs import EdgePairs
+from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.mixtures import LabellingMixtures
+from robustruct.game.solver import GameSolver, check_options
+from robustruct.inference import best_labelling, junction_trees
+from robustruct.kernels.game_bounds import normalise_predictors
+from robustruct.kernels.mixtures import visit_cyclic_samples
+from robustruct.kernels.pairwise_ascent import visit_samples
+from robustruct.kernels.predictor import move_centres
 from robustruct.scores import Scores
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.structs import Effort, RelaxedPoint, RelaxedScratch
 from robustruct.game.certified import certified, rounding_of
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
@@ -21,7 +22,6 @@ from robustruct.graphs import Batch
 from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.relaxation import solve_relaxed
 from robustruct.kernels.relaxed_labels import round_labels
-from robustruct.kernels.structs import Effort, RelaxedPoint, RelaxedScratch
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.core.structs import CostArrays
 from robustruct.errors import InvalidInputError
 from robustruct.kernels.node_game import ABSOLUTE, ANY, SQUARED, ZERO_ONE, node_equilibria
-from robustruct.kernels.structs import CostArrays
 from robustruct.losses import predicted_first
 
 _NAMES = {ZERO_ONE: "zero-one", ABSOLUTE: "absolute", SQUARED: "squared", ANY: "any"}

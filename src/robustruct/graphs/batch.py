@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.structs import Structure
 from robustruct.graphs.buckets import Buckets
 from robustruct.graphs.triangulation import elimination
 from robustruct.kernels.forests import root_forest
-from robustruct.kernels.structs import Structure
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ are kept; tables are made when they are needed, in memory used by one bucket aft
 
 import numpy as np
 
+from robustruct.core.structs import BestLists
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.k_best import merge_labels, merge_sums
-from robustruct.kernels.structs import BestLists
 
 
 @helper

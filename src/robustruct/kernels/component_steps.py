@@ -2,7 +2,7 @@
 
 Where the two labellings agree nothing moves, so the nodes where they differ fall into connected
 components, and each takes a step of its own: marginals stay consistent, as only the component's
-nodes and edges change. What the tuples hold: kernels/structs.py.
+nodes and edges change. What the tuples hold: core/structs.py.
 """
 
 import numpy as np

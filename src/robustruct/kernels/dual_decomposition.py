@@ -9,10 +9,10 @@ is convex, bounds the game from above, and its least value is that of the game (
 
 import numpy as np
 
+from robustruct.core.structs import Support
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.max_product import max_product_up
 from robustruct.kernels.node_game import ANY, node_equilibrium, node_scratch
-from robustruct.kernels.structs import Support
 from robustruct.kernels.transport import sinkhorn, transport
 
 

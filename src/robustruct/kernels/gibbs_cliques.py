@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from robustruct.core.structs import Gibbs, JunctionTrees
 from robustruct.kernels._jit import helper, part
 from robustruct.kernels.buckets import bucket_sum
-from robustruct.kernels.structs import Gibbs, JunctionTrees
 
 
 @part

@@ -1,16 +1,12 @@
 """The labelling oracle of training: the scores of a sample, its best and its worst labelling.
 
 Everything about the sample is counted from its first node (`own_*` give the views). What the tuples
-hold: kernels/structs.py.
+hold: core/structs.py.
 """
 
 import numpy as np
 
-from robustruct.kernels._jit import helper, part
-from robustruct.kernels.linear import row_product
-from robustruct.kernels.max_product import max_product_down, max_product_up
-from robustruct.kernels.predictor import answer, expected_cost, least, stays
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     Design,
     Features,
     Marginals,
@@ -20,6 +16,10 @@ from robustruct.kernels.structs import (
     Sample,
     SampleScores,
 )
+from robustruct.kernels._jit import helper, part
+from robustruct.kernels.linear import row_product
+from robustruct.kernels.max_product import max_product_down, max_product_up
+from robustruct.kernels.predictor import answer, expected_cost, least, stays
 
 
 @helper

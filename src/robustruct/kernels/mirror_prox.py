@@ -7,10 +7,10 @@ a multiple of the game's own tables, so θ is a unary part and one number.
 
 import numpy as np
 
+from robustruct.core.structs import Messages, ProxPoint, ScaledTables, ScoreArrays, Strategies
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.game_bounds import augmented_unary, game_lower
 from robustruct.kernels.max_product import max_product_up
-from robustruct.kernels.structs import Messages, ProxPoint, ScaledTables, ScoreArrays, Strategies
 from robustruct.kernels.sum_product import edge_marginal, messages_up
 
 

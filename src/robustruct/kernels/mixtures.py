@@ -10,6 +10,7 @@ component has them on all with larger steps), so that c components make c new la
 
 import numpy as np
 
+from robustruct.core.structs import JunctionTrees, Mixtures, Move, SampleScores
 from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.buckets import bucket_max
 from robustruct.kernels.component_steps import find_components, step_weights
@@ -24,7 +25,6 @@ from robustruct.kernels.labelling_oracle import (
     own_scores,
     own_structure,
 )
-from robustruct.kernels.structs import JunctionTrees, Mixtures, Move, SampleScores
 
 
 @kernel

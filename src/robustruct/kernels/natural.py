@@ -14,6 +14,7 @@ the Gibbs distribution of the scores.
 
 import numpy as np
 
+from robustruct.core.structs import FREE, NOBODY, TRUTH
 from robustruct.kernels._atomic import add_one, fetch_row, read, take_below, wait_for, write
 from robustruct.kernels._jit import quick_kernel, quick_part
 from robustruct.kernels.gibbs import LEAST32, marginals, true_edges
@@ -37,7 +38,6 @@ from robustruct.kernels.registers import (
     total,
     zeros,
 )
-from robustruct.kernels.structs import FREE, NOBODY, TRUTH
 
 F = np.float32
 TAKEN, VISITED, OPEN = 0, 1, 2  # counters

@@ -5,11 +5,11 @@ Marginals are recomputed from the natural parameters, whatever rounding the visi
 
 import numpy as np
 
+from robustruct.core.structs import FREE, NOBODY
 from robustruct.kernels._jit import quick_kernel, quick_part
 from robustruct.kernels.gibbs import LEAST64, marginals, n_slots, true_edges, true_pair
 from robustruct.kernels.lanes import NONE, ONE, dot, times_rows
 from robustruct.kernels.registers import compact, double, eight, number, put, single, zeros
-from robustruct.kernels.structs import FREE, NOBODY
 
 
 @quick_part

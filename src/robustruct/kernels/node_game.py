@@ -8,8 +8,8 @@ that have a score are among them. All kernels write p (k,) and r (k,) and return
 
 import numpy as np
 
+from robustruct.core.structs import NodeScratch, Support
 from robustruct.kernels._jit import helper, kernel
-from robustruct.kernels.structs import NodeScratch, Support
 
 ZERO_ONE, ABSOLUTE, SQUARED, ANY = 0, 1, 2, 3
 

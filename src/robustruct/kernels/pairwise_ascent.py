@@ -11,6 +11,7 @@ The predictor is kept close to a centre p0 (method of multipliers, kernels/predi
 1/mu = 0 it stays at p0; with p0 at the truth that is a structured SVM.
 """
 
+from robustruct.core.structs import Move, Products
 from robustruct.kernels._atomic import add_one, read, take_below, wait_for, write
 from robustruct.kernels._jit import kernel, part
 from robustruct.kernels.component_steps import take_steps, update_scores
@@ -23,7 +24,6 @@ from robustruct.kernels.labelling_oracle import (
     own_scores,
     own_structure,
 )
-from robustruct.kernels.structs import Move, Products
 
 TAKEN, ANSWERED, OPEN = 0, 1, 2  # counters of `visit_samples`
 

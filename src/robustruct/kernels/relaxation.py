@@ -15,11 +15,11 @@ exact game. For a lower bound on the relaxed game, edges are fitted to r by opti
 
 import numpy as np
 
+from robustruct.core.structs import SampleEdges
 from robustruct.kernels._jit import helper, kernel, part
 from robustruct.kernels.forests import edges_of_sample
 from robustruct.kernels.game_bounds import least_cost
 from robustruct.kernels.predictor import largest, project_simplex
-from robustruct.kernels.structs import SampleEdges
 from robustruct.kernels.transport import transport
 
 # Mass that may be missing from edge marginals for them to count as fitted: rounding leaves that.

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from robustruct.core.structs import EdgesAtNodes, InnerForest, SampleEdges
 from robustruct.kernels._jit import helper, kernel
 from robustruct.kernels.forests import edges_of_sample, find_root
-from robustruct.kernels.structs import EdgesAtNodes, InnerForest, SampleEdges
 
 
 @kernel

@@ -9,8 +9,8 @@ scale of the scores, almost always at the price of one logarithm per node.
 
 import numpy as np
 
+from robustruct.core.structs import Messages
 from robustruct.kernels._jit import helper, kernel, part
-from robustruct.kernels.structs import Messages
 
 TINY = 1e-200  # lost terms are below 1e-307, hence negligible against any sum above this
 FAINT = 1e-50  # a largest product above this loses no term above 1e-257

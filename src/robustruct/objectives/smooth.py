@@ -19,10 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.features import SparseRows, split_weights
-from robustruct.features.matrix import sparse_rows, transposed_product
-from robustruct.kernels.natural_bounds import natural_bounds
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     FORBIDDEN,
     FREE,
     NOBODY,
@@ -37,6 +34,9 @@ from robustruct.kernels.structs import (
     Rows,
     SmoothSettings,
 )
+from robustruct.features import SparseRows, split_weights
+from robustruct.features.matrix import sparse_rows, transposed_product
+from robustruct.kernels.natural_bounds import natural_bounds
 from robustruct.objectives.adversarial import Excess, Problem
 from robustruct.parallel import over_samples
 

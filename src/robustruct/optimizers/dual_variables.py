@@ -11,15 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.features import SparseRows, adjoint, split_weights
-from robustruct.features.matrix import sparse_rows
-from robustruct.game.edge_pairs import EdgePairs
-from robustruct.game.mixtures import LabellingMixtures
-from robustruct.kernels.mixtures import visit_cyclic_samples
-from robustruct.kernels.pairwise_ascent import visit_samples
-from robustruct.kernels.predictor import move_centres
-from robustruct.kernels.row_products import all_products
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     Design,
     Features,
     KeptRows,
@@ -36,6 +28,14 @@ from robustruct.kernels.structs import (
     WeightChanges,
     Weights,
 )
+from robustruct.features import SparseRows, adjoint, split_weights
+from robustruct.features.matrix import sparse_rows
+from robustruct.game.edge_pairs import EdgePairs
+from robustruct.game.mixtures import LabellingMixtures
+from robustruct.kernels.mixtures import visit_cyclic_samples
+from robustruct.kernels.pairwise_ascent import visit_samples
+from robustruct.kernels.predictor import move_centres
+from robustruct.kernels.row_products import all_products
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
 from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning

@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.structs import KeptRows
 from robustruct.features import SparseRows
-from robustruct.kernels.structs import KeptRows
 from robustruct.kernels.updates import mark_columns, take_changes
 from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of

@@ -12,9 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.kernels.natural import from_single, move_predictors, natural_visits, to_single
-from robustruct.kernels.natural_grams import natural_grams
-from robustruct.kernels.structs import (
+from robustruct.core.structs import (
     FREE,
     NOBODY,
     GibbsAdversary,
@@ -25,6 +23,8 @@ from robustruct.kernels.structs import (
     VisitScratch,
     VisitStats,
 )
+from robustruct.kernels.natural import from_single, move_predictors, natural_visits, to_single
+from robustruct.kernels.natural_grams import natural_grams
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.optimizer import PassSpec

@@ -6,65 +6,69 @@ intp unless they say int32. A helper is given the tuples that it uses, not all o
 compiles the passing of every field.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
+from robustruct.core.declare import Floats, Indices, Ints32, struct
+
 # ---------------------------------------------------------------------------------- what is given
 
 
+@struct
 class Structure(NamedTuple):
     """The graphs of a batch. A slot holds an edge: slot i < N that of node i, then the chords."""
 
-    offsets: np.ndarray
+    offsets: Indices["samples + 1"]
     """(S+1,) sample s owns nodes offsets[s] .. offsets[s+1]-1."""
-    chord_offsets: np.ndarray
+    chord_offsets: Indices["samples + 1"]
     """(S+1,) and slots N + chord_offsets[s] .. N + chord_offsets[s+1]-1."""
-    child: np.ndarray
+    child: Indices["slots"]
     """(N+C,) the node that an edge belongs to: i itself for slot i < N."""
-    parent: np.ndarray
+    parent: Indices["slots"]
     """(N+C,) its other end, larger than the child; -1 where there is no edge."""
 
 
+@struct
 class ScoreArrays(NamedTuple):
     """ψ: what a labelling is worth, node by node and edge by edge; -inf forbids."""
 
-    unary: np.ndarray
+    unary: Floats["nodes", "labels"]
     """(N, k)."""
-    tables: np.ndarray
+    tables: Floats["tables", "labels", "labels"]
     """(T, k, k) [label of the child, label of the parent]."""
-    table_of: np.ndarray
+    table_of: Indices["slots"]
     """(N+C,) which table scores the edge in a slot; unused where there is none."""
 
 
+@struct
 class JunctionTrees(NamedTuple):
     """Cliques of the triangulated graphs of a batch; see graphs/buckets.py."""
 
-    parent: np.ndarray
+    parent: Indices["slots"]
     """(N+C,) as in `Structure`."""
-    table_of: np.ndarray
+    table_of: Indices["slots"]
     """(N+C,) as in `ScoreArrays`."""
-    offsets: np.ndarray
+    offsets: Indices["nodes + 1"]
     """(N+1,) bucket i owns members offsets[i] .. offsets[i+1]-1."""
-    members: np.ndarray
+    members: Indices["members"]
     """Later neighbours, ascending; the first is the parent of the bucket."""
-    first_child: np.ndarray
+    first_child: Indices["nodes"]
     """(N,) a bucket of which this one is the parent, or -1."""
-    next_child: np.ndarray
+    next_child: Indices["nodes"]
     """(N,) another bucket with the same parent, or -1."""
-    chord_start: np.ndarray
+    chord_start: Indices["nodes + 1"]
     """(N+1,) node i is the child of chords chord_start[i] .. chord_start[i+1]-1."""
 
 
+@struct
 class Rows(NamedTuple):
     """Sparse rows of features: row i has entries indptr[i] .. indptr[i+1]-1."""
 
-    indptr: np.ndarray
-    indices: np.ndarray
+    indptr: Indices["rows + 1"]
+    indices: Ints32["entries"]
     """int32, columns."""
-    data: np.ndarray
+    data: Floats["entries"]
 
 
 class Features(NamedTuple):
@@ -142,7 +146,7 @@ class Predictor(NamedTuple):
     @classmethod
     def of(
         cls, cost: np.ndarray, inv_mu: np.ndarray, weight: np.ndarray, centre: np.ndarray
-    ) -> Predictor:
+    ) -> "Predictor":
         """With what follows from the cost."""
         spread = np.zeros_like(cost)
         if inv_mu.any():
@@ -273,7 +277,7 @@ class RelaxedPoint(NamedTuple):
     """(slots, 2, k) multipliers of the child's and of the parent's margin of each edge."""
 
     @classmethod
-    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedPoint:
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> "RelaxedPoint":
         """To be written before it is read."""
         k = n_labels
         p, r = np.empty((2, n_nodes, k))
@@ -305,7 +309,7 @@ class RelaxedScratch(NamedTuple):
     """(k,)."""
 
     @classmethod
-    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> RelaxedScratch:
+    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> "RelaxedScratch":
         """For the samples of a batch."""
         k = n_labels
         return cls(
@@ -446,16 +450,17 @@ class Mixtures(NamedTuple):
 # ------------------------------------------------------------------------------------ sum-product
 
 
+@struct
 class Exponentials(NamedTuple):
     """Scores as exp relative to the largest: unary = top + log(exp), and so for tables."""
 
-    unary: np.ndarray
+    unary: Floats["nodes", "labels"]
     """(N, k), the largest of each row 1."""
-    top: np.ndarray
+    top: Floats["nodes"]
     """(N,)."""
-    tables: np.ndarray
+    tables: Floats["tables", "labels", "labels"]
     """(T, k, k), the largest of each table 1."""
-    table_top: np.ndarray
+    table_top: Floats["tables"]
     """(T,)."""
 
 
@@ -472,16 +477,17 @@ class Messages(NamedTuple):
     """(n, k) its logarithm, with what was left out."""
 
 
+@struct
 class Gibbs(NamedTuple):
     """Out: the distribution exp(score) / Z of every sample, by its marginals."""
 
-    log_partition: np.ndarray
+    log_partition: Floats["samples"]
     """(S,) log Z; -inf where every labelling is forbidden."""
-    r: np.ndarray
+    r: Floats["nodes", "labels"]
     """(N, k) node marginals."""
-    q: np.ndarray
+    q: Floats["slots", "labels", "labels"]
     """(slots, k, k) edge marginals [child, parent], zero at roots; of length 0 if not wanted."""
-    table_sums: np.ndarray
+    table_sums: Floats["tables", "labels", "labels"]
     """(T, k, k) edge marginals times the share of their sample, added up by table."""
 
 
@@ -518,7 +524,7 @@ class Products(NamedTuple):
     tables: np.ndarray
 
     @classmethod
-    def none(cls, n_samples: int) -> Products:
+    def none(cls, n_samples: int) -> "Products":
         """Not kept."""
         starts = np.zeros(n_samples + 1, np.intp)
         return cls(starts, starts, np.empty(0), np.empty(0))
@@ -560,13 +566,13 @@ class PendingMoves(NamedTuple):
     """(at_once, longest) the move of each."""
 
     @classmethod
-    def empty(cls, at_once: int, longest: int) -> PendingMoves:
+    def empty(cls, at_once: int, longest: int) -> "PendingMoves":
         """For samples of up to ``longest`` nodes."""
         best, worst = np.empty((2, at_once, longest), np.intp)
         move = Move(best, worst, np.empty((at_once, longest)))
         return cls(np.zeros(3, np.int64), np.empty(at_once, np.bool_), move)
 
-    def begin(self, n_samples: int) -> None:
+    def begin(self, n_samples: int) -> "None":
         """Nobody has taken any of so many samples."""
         self.counters[:] = 0, 0, min(len(self.moves), n_samples)
 
@@ -582,7 +588,7 @@ class KeptRows(NamedTuple):
     """(1,) how many there are."""
 
     @classmethod
-    def none(cls, n_rows: int, n_columns: int) -> KeptRows:
+    def none(cls, n_rows: int, n_columns: int) -> "KeptRows":
         """For changes of up to ``n_rows`` rows of θ."""
         values = np.empty((n_rows, n_columns))  # takes memory as it is filled
         return cls(np.full(n_rows, -1, np.int32), values, np.zeros(1, np.intp))
@@ -602,7 +608,7 @@ class WeightChange(NamedTuple):
     """(d,) how many times as far as a step says each row moves; (0,) if that is 1 for all."""
 
     @classmethod
-    def none(cls, n_rows: int, lines: int, n_columns: int) -> WeightChange:
+    def none(cls, n_rows: int, lines: int, n_columns: int) -> "WeightChange":
         """For changes of up to ``lines`` rows of θ (n_rows, n_columns)."""
         lines = min(n_rows, lines)
         line_of, row_of = np.full(n_rows, -1, np.int32), np.empty(lines, np.int32)
@@ -650,7 +656,7 @@ class SampleScores(NamedTuple):
     @classmethod
     def empty(
         cls, n_samples: int, n_nodes: int, n_slots: int, n_tables: int, n_labels: int
-    ) -> SampleScores:
+    ) -> "SampleScores":
         """For several samples of up to so many nodes, slots and tables; the sample comes first."""
         k, n_tables = n_labels, min(n_slots, n_tables)
         return cls(
@@ -679,7 +685,7 @@ class Components(NamedTuple):
     """(1,) how many components there are."""
 
     @classmethod
-    def empty(cls, n_slots: int) -> Components:
+    def empty(cls, n_slots: int) -> "Components":
         """For samples of up to so many slots."""
         of_node, of_edge, items = np.empty((3, n_slots), np.intp)
         start, number = np.empty(n_slots + 2, np.intp), np.zeros(1, np.intp)
@@ -698,7 +704,7 @@ class Scratch(NamedTuple):
     components: Components
 
     @classmethod
-    def empty(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> Scratch:
+    def empty(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> "Scratch":
         """For samples of up to so many nodes and slots."""
         return cls(
             Sample(0, 0, *np.empty((3, n_slots), np.intp)),
@@ -850,7 +856,7 @@ class GibbsScratch(NamedTuple):
     """The number of labels."""
 
     @classmethod
-    def empty(cls, longest: tuple[int, int], k: int, width: int, dtype: type) -> GibbsScratch:
+    def empty(cls, longest: tuple[int, int], k: int, width: int, dtype: type) -> "GibbsScratch":
         """For samples of up to so many (nodes, own tables)."""
         n, m = longest
         sizes = n + m * k, m * k, n, n

@@ -1,0 +1,1 @@
+"""The compiled core: loops in C (`*.c`), the structs that they take, one Python file per C file."""
