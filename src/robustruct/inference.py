@@ -146,12 +146,13 @@ def marginals(
     relative_exponentials(scores.tables.reshape(flat), table_max, exp_tables.reshape(flat))
     graph = junction_trees(scores) if batch.n_chords else None
     # The marginals of a node replace the exponentials, which are needed no longer.
-    exponentials = Exponentials(r, np.empty(batch.n_nodes), exp_tables, table_max)
+    top = np.empty(batch.n_nodes)
+    exponentials = Exponentials(r, top, exp_tables, table_max)
 
     def work(first: int, last: int) -> np.ndarray:
         gibbs = Gibbs(log_partition, r, q, np.zeros(scores.tables.shape))
         nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-        relative_exponentials(scores.unary[nodes], exponentials.top[nodes], r[nodes])
+        relative_exponentials(scores.unary[nodes], top[nodes], r[nodes])
         over_kinds(
             batch,
             lambda begin, end: sum_product(

@@ -1,22 +1,26 @@
-"""Compiles the core: C files beside this one to a shared library, by any compiler there is.
+"""Compiles the core: the C files beside this one to a shared library, by any compiler there is.
 
-A wheel holds the library and neither this file nor the sources. Where they lie beside the library,
-as in a checkout, it is compiled again when a source is newer.
+A wheel holds libraries and neither this file nor the sources. Where the sources lie beside the
+library, as in a checkout, it is compiled again when one of them is newer. Nothing is imported but
+Python's own library: packaging loads this file before anything is installed.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+VERSION_FILE = HERE.parent / "_version.py"
 
 # Sums in these files may be reordered by the compiler, in the same way on every call. Everywhere
 # else results are those of the source, operation by operation. No flag assumes that numbers are
@@ -33,109 +37,151 @@ REORDER = [
 ]
 WARN = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unknown-pragmas"]
 
-# Levels of x86-64 that the library is compiled for, the best first. Other processors have one.
-LEVELS = {"x86-64-v3": ("avx2", "fma", "bmi2"), "x86-64-v2": ("sse4_2", "popcnt")}
+
+@dataclass(frozen=True)
+class Target:
+    """A platform that wheels are made for on any other: zig's name of it, and pip's."""
+
+    zig: str
+    tag: str
+    suffix: str = ".so"
+    levels: tuple[str, ...] = ("",)
+    """Levels of the processor, each with a library of its own; "" is the only one."""
 
 
-class NoCompiler(RuntimeError):
-    """There is neither a C compiler nor the ``ziglang`` package."""
+BOTH = ("x86-64-v2", "x86-64-v3")
+TARGETS = {
+    "linux-x86_64": Target("x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64", levels=BOTH),
+    "linux-aarch64": Target("aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64"),
+    "macos-x86_64": Target("x86_64-macos.11.0", "macosx_11_0_x86_64", ".dylib", BOTH),
+    "macos-arm64": Target("aarch64-macos.11.0", "macosx_11_0_arm64", ".dylib"),
+    "windows-x86_64": Target("x86_64-windows-gnu", "win_amd64", ".dll", BOTH),
+}
+
+NO_COMPILER = (
+    "robustruct is compiled when it is installed from source, and neither cc, gcc nor clang is on "
+    "the path. Either install one of them, or install the package ziglang, which has one."
+)
 
 
-def compiler() -> list[str]:
-    """The command that compiles C: ``CC``, else what the path has, else that of ``ziglang``."""
+class BuildError(RuntimeError):
+    """The core could not be compiled."""
+
+
+def system_compiler() -> list[str] | None:
+    """The command that compiles C: ``CC``, else what the path has; None without either."""
     if os.environ.get("CC"):
         return os.environ["CC"].split()
-    for name in ("cc", "gcc", "clang"):
-        if shutil.which(name):
-            return [name]
+    return next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
+
+
+def zig() -> list[str]:
+    """The compiler in the package ``ziglang``."""
     try:
         import ziglang  # noqa: F401
     except ImportError:
-        raise NoCompiler(
-            "robustruct needs a C compiler to be installed from source, and there is neither cc, "
-            "gcc nor clang on the path. Either install one of them, or run "
-            "'pip install ziglang' and install robustruct again with --no-build-isolation."
-        ) from None
+        raise BuildError(NO_COMPILER) from None
     return [sys.executable, "-m", "ziglang", "cc"]
 
 
-def level_flag(level: str) -> list[str]:
-    """The compiler's option for a level of x86-64; none elsewhere."""
-    return [f"-march={level}"] if level.startswith("x86-64") else []
-
-
 def native_level() -> str:
-    """The level of this machine: one of LEVELS, or the name of another architecture."""
+    """The level of this machine's processor."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        return platform.machine().lower()
+        return ""
     try:
         flags = set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
         return "x86-64-v2"
-    return next((level for level, needs in LEVELS.items() if flags.issuperset(needs)), "x86-64-v2")
+    return "x86-64-v3" if flags.issuperset(("avx2", "fma", "bmi2")) else "x86-64-v2"
 
 
-def library_name(level: str) -> str:
-    """The file of the library for a level or architecture."""
-    suffix = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-    return f"core-{level}{suffix}"
+def library_name(level: str, suffix: str | None = None) -> str:
+    """The file of the library for a level of the processor."""
+    own = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+    return f"core{'-' if level else ''}{level}{suffix or own}"
 
 
-def sources() -> list[Path]:
-    return sorted(HERE.glob("*.c"))
+def inputs() -> list[Path]:
+    return [*HERE.glob("*.c"), *HERE.glob("*.h"), Path(__file__), VERSION_FILE]
 
 
-def is_stale(target: Path, inputs: Iterable[Path]) -> bool:
+def is_stale(made: Path, sources: Iterable[Path]) -> bool:
     """Whether a file is missing or older than what it is made from."""
-    return not target.exists() or target.stat().st_mtime < max(p.stat().st_mtime for p in inputs)
+    return not made.exists() or made.stat().st_mtime < max(p.stat().st_mtime for p in sources)
 
 
 def compile_library(
-    target: Path, command: Sequence[str], options: Sequence[str], objects: Path | None = None
+    library: Path, command: Sequence[str], options: Sequence[str], objects: Path | None = None
 ) -> None:
     """Compile all sources and link them; objects that are newer than their source are kept."""
-    headers = sorted(HERE.glob("*.h"))
+    version = re.search(r'"(.+)"', VERSION_FILE.read_text())
+    assert version is not None
+    common = [Path(__file__), VERSION_FILE, *HERE.glob("*.h")]
     with tempfile.TemporaryDirectory() as scratch:
         folder = objects or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
 
-        def one(source: Path) -> Path:
+        def one(source: Path) -> str:
             made = folder / f"{source.stem}.o"
-            if is_stale(made, [source, *headers, Path(__file__)]):
-                flags = COMMON + (REORDER if source.name in REORDERED else []) + WARN
-                # The build machine's folders stay out of the file.
-                flags += [f"-ffile-prefix-map={HERE}=core", *options]
+            if is_stale(made, [source, *common]):
+                flags = [*COMMON, *(REORDER if source.name in REORDERED else []), *WARN]
+                flags.append(f'-DCORE_VERSION="{version[1]}"')
+                # Folders of the machine that compiles stay out of the file.
+                flags.append(f"-ffile-prefix-map={HERE}=core")
                 own = folder / f"{source.stem}.{os.getpid()}.o"
-                run([*command, *flags, "-c", str(source), "-o", str(own)])
+                run([*command, *flags, *options, "-c", str(source), "-o", str(own)])
                 own.replace(made)
-            return made
+            return str(made)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = list(pool.map(one, sources()))
-        # Another process may do the same: the library appears at once, whole.
-        own = target.with_name(f"{target.name}.{os.getpid()}")
-        run([*command, *options, "-shared", *map(str, made), "-lm", "-o", str(own)])
-        own.replace(target)
+            made = list(pool.map(one, sorted(HERE.glob("*.c"))))
+        # Another process may do the same: the library appears at once, whole. Its name while it is
+        # linked is its own, as some formats keep it.
+        linked = folder / f"{os.getpid()}" / library.name
+        linked.parent.mkdir(exist_ok=True)
+        run([*command, *options, "-shared", *made, "-lm", "-o", str(linked)])
+        beside = library.with_name(f"{library.name}.{os.getpid()}")
+        shutil.copyfile(linked, beside)
+        shutil.rmtree(linked.parent)
+        beside.replace(library)
 
 
 def run(command: list[str]) -> None:
     """Run a compiler; what it says is the message of its error."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        raise BuildError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     if done.stderr:
         print(done.stderr, file=sys.stderr)
 
 
 def build(level: str | None = None) -> Path:
     """The library for this machine, compiled if it is missing or a source is newer."""
-    level = level or native_level()
-    target = HERE / library_name(level)
-    if is_stale(target, [*sources(), *HERE.glob("*.h"), Path(__file__)]):
-        root = HERE.parents[2]  # of a checkout
-        objects = root / "build" / "core" / level if (root / "pyproject.toml").exists() else None
-        compile_library(target, compiler(), level_flag(level), objects)
-    return target
+    level = native_level() if level is None else level
+    library = HERE / library_name(level)
+    if is_stale(library, inputs()):
+        root = HERE.parents[2]
+        in_checkout = (root / "pyproject.toml").exists()
+        objects = root / "build" / "core" / (level or "native") if in_checkout else None
+        march = [f"-march={level}"] if level else []
+        command = system_compiler()
+        if command is None:
+            command, march = zig(), [f"-mcpu={level.replace('-', '_')}"] if level else []
+        compile_library(library, command, march, objects)
+    return library
+
+
+def cross_build(name: str, folder: Path) -> list[Path]:
+    """The libraries of a target of TARGETS, compiled by zig into ``folder``."""
+    target = TARGETS[name]
+    made = []
+    for level in target.levels:
+        library = folder / library_name(level, target.suffix)
+        march = [f"-mcpu={level.replace('-', '_')}"] if level else []
+        # Nothing of the machine that compiles, and no symbols but those that are called.
+        compile_library(library, zig(), ["-target", target.zig, *march, "-s"])
+        made.append(library)
+    return made
 
 
 if __name__ == "__main__":

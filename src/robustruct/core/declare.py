@@ -50,7 +50,7 @@ class Kind:
             )
         if array.flags.writeable and array.nbytes:
             # A third of the time of ``array.ctypes``.
-            return ctypes.addressof(ctypes.c_char.from_buffer(array))
+            return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
         return array.ctypes.data
 
     def sizes(self, array: np.ndarray) -> Iterator[tuple[str, int]]:

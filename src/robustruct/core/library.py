@@ -13,30 +13,52 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from robustruct._version import __version__
 from robustruct.core.declare import SCALARS, Kind
 
 HERE = Path(__file__).parent
 
+REMEDY = "Install a wheel made for this machine, or from source with a C compiler."
 
-def _path() -> Path:
+
+def _load() -> ctypes.CDLL:
     """The library for this processor; compiled first where sources that are newer lie beside it."""
-    level = os.environ.get("ROBUSTRUCT_CORE")  # for tests: the library of another level
+    level = os.environ.get("ROBUSTRUCT_CORE")  # for tests: the library of this level
     if (HERE / "build.py").exists():
         from robustruct.core.build import build
 
-        return build(level)
-    kept = sorted(HERE.glob(f"core-{level or '*'}.*"), reverse=True)  # v3 before v2
-    for path in kept:
-        if level or path == kept[-1] or ctypes.CDLL(str(kept[-1])).runs_on_this_processor():
-            return path
-    raise ImportError(
-        f"The compiled core of robustruct is missing: {HERE} has no core-{level or '*'}.* for "
-        f"{platform.machine()}. Install a wheel made for this machine, or from source with a C "
-        "compiler."
-    )
+        return _open(build(level))
+    kept = [path for path in HERE.glob("core*") if path.suffix in (".so", ".dylib", ".dll")]
+    named = {path.stem.removeprefix("core").removeprefix("-"): path for path in kept}
+    if level is not None:
+        return _open(named.get(level, HERE / f"core-{level}"))
+    if not named:
+        raise ImportError(f"{HERE} has no compiled core. {REMEDY}")
+    least = _open(named[min(named)])  # the only one, or that of x86-64-v2, which others include
+    better = named.get("x86-64-v3")
+    return _open(better) if better and least.has_v3() else least
 
 
-library = ctypes.CDLL(str(_path()))
+def _open(path: Path) -> ctypes.CDLL:
+    """A library of this version, for this kind of machine."""
+    try:
+        opened = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(
+            f"The compiled core {path} cannot be loaded on {platform.system()} "
+            f"{platform.machine()}: {error}. {REMEDY}"
+        ) from error
+    opened.core_version.restype = ctypes.c_char_p
+    version = opened.core_version().decode()
+    if version != __version__:
+        raise ImportError(
+            f"The compiled core {path} is of robustruct {version}, and this is {__version__}. "
+            "Install robustruct again."
+        )
+    return opened
+
+
+library = _load()
 
 NO_MEMORY = -1
 
@@ -58,7 +80,7 @@ def function(name: str, *takes: Any, gives: type = int) -> Callable[..., Any]:
 
     One that gives an int gives a count, 0, or a negative number where something went wrong.
     """
-    found = library[name]
+    found: Any = library[name]
     found.argtypes = [
         kind if isinstance(kind, Kind) else SCALARS.get(kind) or _Struct(kind) for kind in takes
     ]
