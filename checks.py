@@ -8,12 +8,15 @@ build/, and are run by name before a release.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import tomllib
 import venv
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,17 +46,25 @@ def environment(name: str, *requirements: str) -> Path | None:
     return python if run(python, "-m", "pip", "install", "-q", *requirements) else None
 
 
-def pytest_in(python: Path | None, *arguments: str) -> bool:
-    """Whether the tests pass in an environment, far from this tree's sources."""
+def pytest_in(python: Path | None, *arguments: str | Path, level: str | None = None) -> bool:
+    """Whether the tests pass in an environment, far from this tree's sources.
+
+    ``level`` names the library of the core to use, if not the one that fits the processor best.
+    """
     if python is None:
         return False
     elsewhere = python.parents[1] / "elsewhere"
     elsewhere.mkdir(exist_ok=True)
     settings = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT)
     workers = ("-n", "2", "--dist", "worksteal")
-    return run(
-        python, "-m", "pytest", *settings, *workers, *arguments, ROOT / "tests", cwd=elsewhere
-    )
+    if level:
+        os.environ["ROBUSTRUCT_CORE"] = level
+    try:
+        return run(
+            python, "-m", "pytest", *settings, *workers, *arguments, ROOT / "tests", cwd=elsewhere
+        )
+    finally:
+        os.environ.pop("ROBUSTRUCT_CORE", None)
 
 
 def oldest() -> bool:
@@ -80,7 +91,87 @@ def package() -> bool:
     return pytest_in(environment("installed", f"{wheel}[test]"))
 
 
-RELEASE: dict[str, Callable[[], bool]] = {"oldest": oldest, "package": package}
+def wheels() -> bool:
+    """Wheels for all platforms, inspected; that of Linux on x86-64 installed and tested."""
+    builder = environment("builder", "build", "hatchling", "ziglang")
+    if builder is None:
+        return False
+    sys.path.insert(0, str(ROOT / "src" / "robustruct" / "core"))
+    from build import TARGETS  # type: ignore[attr-defined]
+
+    folder = ROOT / "build" / "wheels"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, target in TARGETS.items():
+        os.environ["ROBUSTRUCT_TARGET"] = name
+        made = run(builder, "-m", "build", "-q", "-w", "-n", "--outdir", folder, ROOT)
+        del os.environ["ROBUSTRUCT_TARGET"]
+        if not made or not _is_sound(*folder.glob(f"*{target.tag}.whl"), name=name):
+            return False
+    (wheel,) = folder.glob("*manylinux*x86_64.whl")
+    python = environment("wheel", f"{wheel}[test]")
+    return all(
+        pytest_in(python, "--ignore", ROOT / "tests" / "core", level=level)
+        for level in ("x86-64-v2", "x86-64-v3")
+    )
+
+
+# How files of each platform begin, and where and which the number of the processor is.
+FORMATS = {
+    "linux-x86_64": (b"\x7fELF", 18, b"\x3e\x00"),
+    "linux-aarch64": (b"\x7fELF", 18, b"\xb7\x00"),
+    "macos-x86_64": (b"\xcf\xfa\xed\xfe", 4, b"\x07\x00\x00\x01"),
+    "macos-arm64": (b"\xcf\xfa\xed\xfe", 4, b"\x0c\x00\x00\x01"),
+    "windows-x86_64": (b"MZ", None, b"PE\x00\x00\x64\x86"),
+}
+
+
+def _is_sound(wheel: Path, name: str) -> bool:
+    """Whether a wheel is small, of the right format and silent about where it was made."""
+    begins, at, processor = FORMATS[name]
+    archive = zipfile.ZipFile(wheel)
+    libraries = [
+        member for member in archive.namelist() if member.startswith("robustruct/core/core")
+    ]
+    sound = bool(libraries) and wheel.stat().st_size <= 3 * 2**20
+    for member in libraries:
+        data = archive.read(member)
+        right = processor in data if at is None else data[at:].startswith(processor)
+        homes = [os.fsencode(path) for path in (ROOT, Path.home(), tempfile.gettempdir())]
+        sound &= data.startswith(begins) and right and not any(home in data for home in homes)
+    print(f"{wheel.name}: {wheel.stat().st_size} bytes, {'sound' if sound else 'NOT SOUND'}")
+    return sound
+
+
+def sanitize() -> bool:
+    """The tests of the core under the address, undefined-behaviour and thread sanitizers."""
+    return _sanitized("address", "asan", "tests/core", "tests/inference", "tests/fuzz") and (
+        _sanitized("thread", "tsan", "tests/optimizers/test_threads.py")
+    )
+
+
+def _sanitized(level: str, library: str, *tests: str) -> bool:
+    path = subprocess.run(
+        ["cc", f"-print-file-name=lib{library}.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    settings = {
+        "LD_PRELOAD": path,
+        "ROBUSTRUCT_CORE": level,
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python's own are many
+        "PYTHONMALLOC": "malloc",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    return (
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=False).returncode
+        == 0
+    )
+
+
+RELEASE: dict[str, Callable[[], bool]] = {
+    "oldest": oldest,
+    "package": package,
+    "wheels": wheels,
+    "sanitize": sanitize,
+}
 
 
 def main(names: list[str]) -> int:

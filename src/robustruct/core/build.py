@@ -38,6 +38,13 @@ REORDER = [
 WARN = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unknown-pragmas"]
 
 
+# For tests (checks.py sanitize): libraries that stop at a wrong access or a race.
+SANITIZERS = {
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"],
+    "thread": ["-fsanitize=thread", "-g", "-O1"],
+}
+
+
 @dataclass(frozen=True)
 class Target:
     """A platform that wheels are made for on any other: zig's name of it, and pip's."""
@@ -135,20 +142,20 @@ def compile_library(
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(one, sorted(HERE.glob("*.c"))))
-        # Another process may do the same: the library appears at once, whole. Its name while it is
-        # linked is its own, as some formats keep it.
-        linked = folder / f"{os.getpid()}" / library.name
-        linked.parent.mkdir(exist_ok=True)
-        run([*command, *options, "-shared", *made, "-lm", "-o", str(linked)])
+        # Another process may do the same: the library appears at once, whole. It is linked where it
+        # is, by its bare name, as some formats keep the name that was given.
+        own = folder / f"{os.getpid()}"
+        own.mkdir(exist_ok=True)
+        run([*command, *options, "-shared", *made, "-lm", "-o", library.name], own)
         beside = library.with_name(f"{library.name}.{os.getpid()}")
-        shutil.copyfile(linked, beside)
-        shutil.rmtree(linked.parent)
+        shutil.copyfile(own / library.name, beside)
+        shutil.rmtree(own)
         beside.replace(library)
 
 
-def run(command: list[str]) -> None:
+def run(command: list[str], folder: Path | None = None) -> None:
     """Run a compiler; what it says is the message of its error."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     if done.stderr:
@@ -156,18 +163,22 @@ def run(command: list[str]) -> None:
 
 
 def build(level: str | None = None) -> Path:
-    """The library for this machine, compiled if it is missing or a source is newer."""
+    """The library for this machine, compiled if it is missing or a source is newer.
+
+    ``level`` may be another level of the processor, or a key of SANITIZERS.
+    """
     level = native_level() if level is None else level
     library = HERE / library_name(level)
     if is_stale(library, inputs()):
         root = HERE.parents[2]
         in_checkout = (root / "pyproject.toml").exists()
         objects = root / "build" / "core" / (level or "native") if in_checkout else None
-        march = [f"-march={level}"] if level else []
+        march = native_level() if level in SANITIZERS else level
         command = system_compiler()
         if command is None:
-            command, march = zig(), [f"-mcpu={level.replace('-', '_')}"] if level else []
-        compile_library(library, command, march, objects)
+            command, march = zig(), march.replace("-", "_")
+        options = [f"-march={march}"] if march else []
+        compile_library(library, command, [*options, *SANITIZERS.get(level, [])], objects)
     return library
 
 
@@ -177,7 +188,7 @@ def cross_build(name: str, folder: Path) -> list[Path]:
     made = []
     for level in target.levels:
         library = folder / library_name(level, target.suffix)
-        march = [f"-mcpu={level.replace('-', '_')}"] if level else []
+        march = [f"-march={level.replace('-', '_')}"] if level else []
         # Nothing of the machine that compiles, and no symbols but those that are called.
         compile_library(library, zig(), ["-target", target.zig, *march, "-s"])
         made.append(library)
