@@ -141,10 +141,11 @@ def test_bayes_takes_the_least_expected_cost() -> None:
         assert made.decode(emissions, mask, "bayes") == tags
 
 
-def test_auto_is_map_for_equal_costs_and_else_what_suits_the_layer() -> None:
+def test_auto_is_what_suits_the_layer_and_map_for_equal_costs_where_that_is_right() -> None:
     emissions, _, mask = batch(3)
     for made, meant in (
-        (layer(ChainAGM), "map"),
+        (layer(ChainAGM), "predictor"),
+        (layer(ChainAGM, temperature=0.0), "map"),
         (layer(ChainCRF), "map"),
         (layer(ChainAGM, ASYMMETRIC), "predictor"),
         (layer(ChainCRF, cost=ASYMMETRIC), "bayes"),

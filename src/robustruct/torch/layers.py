@@ -200,6 +200,8 @@ class _ChainLayer(nn.Module):
         check_one_of("decision", decision, DECISIONS)
         crf = self.temperature == math.inf
         if decision == "auto":
+            if 0 < self.temperature < math.inf:
+                return "predictor"
             off = self.cost[~torch.eye(self.num_tags, dtype=torch.bool, device=self.cost.device)]
             if not off.numel() or bool((off == off[0]).all() & (self.cost.diag() == 0).all()):
                 return "map"
@@ -228,8 +230,9 @@ class _ChainLayer(nn.Module):
         decision : "auto", "map", "bayes" or "predictor"
             "map" takes the best-scoring tags, "bayes" the tag of least expected cost under the
             distribution of the scores, "predictor" the likeliest tag of the predictor's strategy in
-            the game (for a CRF, where there is no game, as "bayes"). "auto" is "map" if all
-            mistakes cost the same, else "predictor", of a CRF "bayes". Tags keep the rules by any.
+            the game (for a CRF, where there is no game, as "bayes"). "auto" is "predictor", of a
+            CRF "bayes"; if all mistakes cost the same, of a CRF and at temperature 0 it is "map".
+            Tags keep the rules by any.
         node_weight : Tensor like ``mask``, optional
         """
         found, _ = self._decisions(emissions, mask, node_weight)
