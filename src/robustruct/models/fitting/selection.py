@@ -237,7 +237,7 @@ class _Search:
         return Setting(*place[:2], self.first / STEP**place.step / unit)
 
     def decisions(self, place: Place) -> tuple[str, ...]:
-        """Those to compare; with equal costs the predictor's is much like these, and takes longer."""
+        """Those to compare; with equal costs the predictor's is much like these, but slow."""
         if self.model.decision != "auto":
             return (self.model.decision,)
         if place.objective == "likelihood":
