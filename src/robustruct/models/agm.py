@@ -77,7 +77,7 @@ class AGM(StructuredModel):
         passes; one that misses it is not chosen.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best six settings
+        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best eight settings
         once more, on folds made anew.
     max_time : float, optional
         Seconds after which training ends, with the certificate of what was reached. What is chosen
