@@ -25,14 +25,27 @@ settings.register_profile(
 settings.load_profile("robustruct")
 
 
+def _part(text: str) -> tuple[int, int]:
+    """ "2/3" is the second of three parts."""
+    k, n = map(int, text.split("/"))
+    if not 1 <= k <= n:
+        raise ValueError(text)
+    return k, n
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", type=_part, default=(1, 1), help="K/N: every Nth slow test only")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked slow run only where ``-m`` speaks of them."""
+    """Tests marked slow run only where ``-m`` speaks of them, by ``--part`` some of them."""
+    left_out = [item for item in items if item.get_closest_marker("slow")]
     if "slow" in config.option.markexpr:
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        k, n = config.option.part
+        left_out = [item for i, item in enumerate(left_out) if i % n != k - 1]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

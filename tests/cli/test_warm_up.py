@@ -63,8 +63,9 @@ def run(*arguments: str, cache: Path) -> str:
 
 @pytest.mark.slow  # minutes: it compiles everything
 def test_after_warm_up_nothing_is_compiled(tmp_path: Path) -> None:
+    cold = json.loads(run("-c", USE, cache=tmp_path / "cold"))
     told = json.loads(run("-m", "robustruct", "warm-up", "--json", cache=tmp_path))
-    assert told["compiled"] > 100
+    assert told["compiled"] >= len(cold) > 0
     assert Path(told["kept_in"]).parent == tmp_path
     assert json.loads(run("-c", USE, cache=tmp_path)) == []
     again = json.loads(run("-m", "robustruct", "warm-up", "--json", cache=tmp_path))

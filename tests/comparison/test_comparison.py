@@ -159,10 +159,11 @@ def test_edges_of_samples() -> None:
     assert not edges_of(Graph(np.zeros((3, 2)), [(0, 1), (0, 2)]))[1]
 
 
-def method(name: str, cost: float, model=None):
+def method(name: str, cost: float, model=None, gap: float = 0.0, cut_short: int | None = None):
     class Named:
         def __init__(self) -> None:
             self.name, self.cost, self.chosen, self.model = name, cost, f"as {name}", model
+            self.trained, self.gap, self.cut_short = gap <= 0.03, gap, cut_short
 
     return Named()
 
@@ -192,6 +193,52 @@ def test_what_is_recommended_is_the_family_unless_it_is_clearly_worse() -> None:
     )
     worse = {**level, ("auto", "AGM"): 0.01}
     assert recommendation(methods, pairs_with(worse)).model == "AGM"
+
+
+def test_what_was_not_trained_is_neither_worse_nor_better() -> None:
+    pairs = [("auto", "AGM"), ("auto", "CRF"), ("AGM", "CRF")]
+    differences = [
+        Difference(a, b, -0.5, -0.6, -0.4, 0.001, [n for n in (a, b) if n == "AGM"])
+        for a, b in pairs
+    ]
+    for cost in (0.5, 2.0):  # even where an accident made it cheap
+        methods = [
+            method("auto", 1.0, Fitted(), cut_short=3),
+            method("AGM", cost, Fitted(), gap=0.8, cut_short=1),
+            method("CRF", 1.5, Fitted()),
+        ]
+        found = recommendation(methods, differences)
+        assert found.model == "auto"
+        assert found.why == (
+            "auto (as auto), at a cost of 1; significantly less than CRF. Not trained, hence not "
+            "judged: AGM (gap 0.8). Time ended the choice of settings: auto after 3, AGM after 1. "
+            "With more time this may change."
+        )
+    assert not differences[0].significant
+    assert str(differences[0]) == "auto and AGM: not compared, as AGM was not trained"
+    untrained = [method(name, 1.0, Fitted(), gap=0.8) for name in ("auto", "AGM", "CRF")]
+    assert "no method was trained" in recommendation(untrained, differences).why
+
+
+def test_fits_cut_by_time_are_said_to_be() -> None:
+    """So little time that each choice ends after its first setting."""
+    found = compare(
+        counter("train", 30), counter("test", 15), "absolute", max_time=1e-3, n_examples=0
+    )
+    cut = [m for m in found.methods if m.cut_short is not None]
+    assert [m.cut_short for m in cut] == [1] * len(found.methods)
+    for m in found.methods:
+        assert m.trained == (m.gap <= max(m.model.tol, 0.03))
+        assert ("not trained" in m.chosen) == (not m.trained)
+    missed = {m.name for m in found.methods if not m.trained}
+    assert missed
+    for d in found.differences:
+        assert set(d.not_trained) == {d.first, d.second} & missed
+    beaten = found.recommendation.why.partition("significantly less than")[2].partition(".")[0]
+    assert not any(name in beaten for name in missed)
+    assert all(
+        entry["trained"] == (entry["model"] not in missed) for entry in found.as_dict()["models"]
+    )
 
 
 def test_spans_have_an_f1() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.inference import marginals
+from robustruct.losses import as_loss
 from robustruct.optimizers import registry
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.registry import chosen
@@ -274,3 +276,52 @@ def test_one_label_needs_no_weights(options) -> None:
     assert model.duality_gap_ == 0.0
     assert not model.coef_.any()
     assert all(np.all(labels == 0) for labels in model.predict(X))
+
+
+def fitted_to(kind, loss: str, distribution: dict[tuple[int, ...], float], temperature: float):
+    """A model that can express any scores, at its optimum for a distribution of labellings."""
+    n = len(next(iter(distribution)))
+    X, y = [np.eye(n)] * len(distribution), [np.array(labels) for labels in distribution]
+    model = kind(loss, alpha=1e-3, temperature=temperature, tol=1e-3)
+    return model.fit(X, y, sample_weight=np.array(list(distribution.values())))
+
+
+def cheapest(loss: str, distribution: dict[tuple[int, ...], float]) -> list[int]:
+    """On each node the label of least expected cost, by the definition."""
+    labels = np.unique(list(distribution))
+    cost = as_loss(loss).matrix(labels)
+    nodes = np.array(list(distribution)).T
+    shares = np.array(list(distribution.values()))
+    at = [[shares[row == label].sum() for label in labels] for row in nodes]
+    return labels[(np.array(at) @ cost).argmin(axis=1)].tolist()
+
+
+MIDDLE = {(0,): 0.40, (1,): 0.25, (2,): 0.35}
+"""The label of least absolute cost is 1, the least likely one."""
+RARE = dict.fromkeys(product(range(3), repeat=2), 0.03)
+CROSSED = {**RARE, (0, 0): 0.34, (1, 1): 0.24, (1, 2): 0.24}
+"""The likeliest labels of the nodes, 1 and 0, do not make up the likeliest labelling."""
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize(
+    ("loss", "distribution"), [("absolute", MIDDLE), ("hamming", CROSSED), ("absolute", CROSSED)]
+)
+def test_the_usual_decision_is_right_for_symmetric_costs(loss, distribution, temperature) -> None:
+    model = fitted_to(AGM, loss, distribution, temperature)
+    x = np.eye(len(next(iter(distribution))))
+    assert model.predict([x])[0].tolist() == cheapest(loss, distribution)
+
+
+@pytest.mark.parametrize("temperature", [3.0, 10.0])
+def test_the_usual_decision_of_a_softmax_margin_is_right_where_it_is_much_like_a_crf(temperature):
+    model = fitted_to(SSVM, "absolute", MIDDLE, temperature)
+    assert model.predict([np.eye(1)])[0].tolist() == cheapest("absolute", MIDDLE)
+
+
+def test_at_temperature_0_the_best_labelling_is_the_usual_decision() -> None:
+    for loss, distribution in (("absolute", MIDDLE), ("hamming", CROSSED)):
+        model = fitted_to(AGM, loss, distribution, 0.0)
+        assert model.decision_ == "map"
+        x = np.eye(len(next(iter(distribution))))
+        assert model.predict([x])[0].tolist() == cheapest(loss, distribution)

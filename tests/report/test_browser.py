@@ -93,6 +93,42 @@ def test_loads_without_errors_and_without_requests(opened: Any) -> None:
     assert len([url for url in requested if url.startswith("file:")]) == 1
 
 
+@one
+def test_foreign_styles_and_scripts_do_nothing(opened: Any, tmp_path: Path) -> None:
+    """As if a label had got into the page as markup."""
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    foreign = '<script>document.title = "taken"</script><style>h1 { display: none }</style>'
+    foreign += '<p id="own" style="position: fixed" onclick="document.title = 1">here</p>'
+    forged = source.replace("<main>", f"{foreign}<main>")
+    assert forged != source
+    (tmp_path / "forged.html").write_text(forged, encoding="utf-8")
+    opened.get((tmp_path / "forged.html").as_uri())
+    opened.find_element(By.ID, "own").click()
+    assert opened.title.startswith("robustruct report")
+    assert opened.find_element(By.TAG_NAME, "h1").is_displayed()
+    assert opened.find_element(By.ID, "own").value_of_css_property("position") == "static"
+    assert visible_panels(opened) == ["report-panel-0"]  # our own script runs
+    assert len(opened.get_log("browser")) >= 3  # each is told
+
+
+@one
+def test_bars_and_cells_have_the_sizes_and_colours_of_their_values(opened: Any) -> None:
+    opened.find_element(By.ID, "report-tab-2").click()
+    bars = opened.find_elements(By.CSS_SELECTOR, ".bars .bar")
+    widths = [bar.size["width"] / bar.find_element(By.XPATH, "..").size["width"] for bar in bars]
+    wanted = [float(bar.get_attribute("width").rstrip("%")) / 100 for bar in bars]
+    assert max(wanted) == 1.0
+    assert all(abs(a - b) < 0.03 for a, b in zip(widths, wanted, strict=True))
+    assert all(bar.size["height"] == 8 for bar in bars)
+    cells = opened.find_elements(By.CSS_SELECTOR, ".heat td[data-tip]")
+    colours = {}
+    for cell in cells:
+        sign, depth, *_ = cell.get_attribute("class").split()
+        known = depth if depth == "heat-0" else (sign, depth)  # nothing is for and against alike
+        colours[known] = cell.value_of_css_property("background-color")
+    assert len(set(colours.values())) == len(colours) > 2
+
+
 @both
 def test_tabs_by_mouse(opened: Any) -> None:
     assert visible_panels(opened) == ["report-panel-0"]

@@ -1,8 +1,11 @@
 """The report as text: complete, self-contained, and safe whatever labels and words hold."""
 
+import base64
+import hashlib
 import math
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -63,12 +66,35 @@ def test_nothing_is_fetched(page: Page) -> None:
         assert "src" not in attributes
         assert not any(key.startswith("on") for key in attributes), attributes
         assert attributes.get("href", "data:,") == "data:,"
-    styles = [attributes.get("style") or "" for _, attributes in page.elements]
-    assert not any("url(" in style for style in styles)
+        assert "style" not in attributes
 
 
-def test_only_our_own_script_is_in_the_page(page: Page) -> None:
-    assert [name for name, _ in page.elements].count("script") == 1
+@pytest.mark.parametrize("name", ["sequences", "trees"])
+def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    source = render(request.getfixturevalue(name))
+    (policy,) = (
+        attributes["content"]
+        for _, attributes in Page(source).elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    rules = dict(rule.split(maxsplit=1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert "unsafe" not in policy
+    for element in ("style", "script"):
+        (text,) = re.findall(f"<{element}[^>]*>(.*?)</{element}>", source, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[f"{element}-src"] == f"'sha256-{digest}'"
+        assert "url(" not in text
+
+
+def test_every_depth_of_colour_is_in_the_style(page: Page) -> None:
+    used = {c for _, a in page.elements for c in (a.get("class") or "").split() if "heat-" in c}
+    style = files("robustruct.report").joinpath("style.css").read_text()
+    assert used
+    assert all(f".{name} {{ --heat: {name[5:]}%; }}" in style for name in used)
 
 
 def test_names_are_unique_and_lead_somewhere(page: Page) -> None:

@@ -1,6 +1,7 @@
 """Layers: pytorch-crf's behaviour, masks, decisions, rules, files and exported models."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -64,7 +65,8 @@ def test_crf_is_that_of_pytorch_crf(reduction: str, batch_first: bool) -> None:
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
     assert own.decode(emissions, mask) == peer.decode(emissions, mask)
     assert own.decode(emissions) == peer.decode(emissions)
-    assert set(own.state_dict()) == set(peer.state_dict()) == set(ChainAGM(3).state_dict())
+    assert set(own.state_dict()) - {"_extra_state"} == set(peer.state_dict())
+    assert set(own.state_dict()) == set(ChainAGM(3).state_dict())
 
 
 def test_agm_is_minimised_and_crf_maximised() -> None:
@@ -141,10 +143,11 @@ def test_bayes_takes_the_least_expected_cost() -> None:
         assert made.decode(emissions, mask, "bayes") == tags
 
 
-def test_auto_is_map_for_equal_costs_and_else_what_suits_the_layer() -> None:
+def test_auto_is_what_suits_the_layer_and_map_for_equal_costs_where_that_is_right() -> None:
     emissions, _, mask = batch(3)
     for made, meant in (
-        (layer(ChainAGM), "map"),
+        (layer(ChainAGM), "predictor"),
+        (layer(ChainAGM, temperature=0.0), "map"),
         (layer(ChainCRF), "map"),
         (layer(ChainAGM, ASYMMETRIC), "predictor"),
         (layer(ChainCRF, cost=ASYMMETRIC), "bayes"),
@@ -228,6 +231,56 @@ def test_state_dicts_make_the_round_trip() -> None:
     assert other(emissions, tags, mask) == made(emissions, tags, mask)
 
 
+@pytest.mark.parametrize(
+    "other", [{"cost": "absolute"}, {"cost": ASYMMETRIC.T}, {"temperature": 2.0}, {}]
+)
+def test_another_cost_or_temperature_than_that_of_the_file_is_said(other: dict) -> None:
+    """They decide as much as weights do, and weights fit layers with any."""
+    whole = torch.nn.Sequential(layer(ChainAGM, **{"cost": ASYMMETRIC, **other}))
+    saved = torch.nn.Sequential(layer(ChainAGM, ASYMMETRIC)).state_dict()
+    assert all(isinstance(value, torch.Tensor) for value in saved.values())  # as safetensors asks
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        whole.load_state_dict(saved)
+    assert [w.category for w in caught] == [UserWarning] * bool(other)
+    for warning in caught:
+        assert all(name in str(warning.message) for name in other)
+        assert "temperature=1" in str(warning.message) or "temperature" not in other
+    emissions, _, mask = batch(8)
+    own = whole[0].cost.clone()
+    whole[0].decode(emissions, mask)
+    assert torch.equal(whole[0].cost, own)  # loading weights does not change what a layer is for
+
+
+def test_files_without_costs_load_as_those_of_pytorch_crf_do() -> None:
+    made = torch.nn.Sequential(layer(ChainAGM, ASYMMETRIC))
+    old = {name: value for name, value in made.state_dict().items() if "extra" not in name}
+    assert made.load_state_dict(old).missing_keys == []
+    del old["0.transitions"]
+    with pytest.raises(RuntimeError, match=r"0\.transitions"):
+        made.load_state_dict(old)
+
+
+def test_layers_show_what_they_are_for() -> None:
+    assert repr(ChainAGM(3)) == "ChainAGM(num_tags=3, cost='hamming', temperature=1)"
+    assert repr(ChainCRF(2, cost=[[0, 1], [5, 0]])) == (
+        "ChainCRF(num_tags=2, cost=[[0, 1], [5, 0]], temperature=inf)"
+    )
+    wide = 1.0 - np.eye(9)
+    wide[0, 1] = 2.5
+    assert "cost=(9, 9) matrix of 0 to 2.5" in repr(ChainAGM(9, wide, 0.3))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
+def test_masks_of_0_and_1_are_those_of_tokenizers(dtype: torch.dtype) -> None:
+    made = layer(ChainAGM, ASYMMETRIC)
+    emissions, tags, mask = batch()
+    assert made(emissions, tags, mask.to(dtype)) == made(emissions, tags, mask)
+    assert made.decode(emissions, mask.to(dtype)) == made.decode(emissions, mask)
+    with pytest.raises(InvalidInputError, match=r"mask of shape \(4, 7\) holds 2"):
+        made(emissions, tags, 2 * mask.to(dtype))
+
+
 @pytest.mark.parametrize("kind", [ChainAGM, ChainCRF])
 @pytest.mark.parametrize("constraints", [None, "BIO"])
 def test_exported_models_predict_the_same(kind, constraints, tmp_path) -> None:
@@ -270,8 +323,8 @@ def test_errors_name_the_argument_and_its_shape() -> None:
         made(emissions, outside)
     with pytest.raises(InvalidTypeError, match=r"tags is torch.float32"):
         made(emissions, tags.float())
-    with pytest.raises(InvalidTypeError, match=r"mask is torch.int64; .*mask.bool\(\)"):
-        made(emissions, tags, mask.long())
+    with pytest.raises(InvalidTypeError, match=r"mask is torch.float32; .*mask.bool\(\)"):
+        made(emissions, tags, mask.float())
     with pytest.raises(InvalidInputError, match=r"mask has shape \(4, 6\); expected \(4, 7\)"):
         made(emissions, tags, mask[:, 1:])
     empty = mask.clone()

@@ -114,7 +114,7 @@ def train_cli(
     ] = None,
     tol: Annotated[
         float | None,
-        typer.Option(help="Certified relative gap to stop at: by default 0.01, for crf 0.0001."),
+        typer.Option(help="Certified relative gap to stop at: by default 0.01, for crf 0.001."),
     ] = None,
     max_iter: MaxIterOption = 1000,
     dev: Annotated[

@@ -20,6 +20,7 @@ from robustruct.losses import LossLike, as_loss
 from robustruct.metrics import confusion, is_span_labelling, span_scores
 from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
+from robustruct.models.fitting.selection import CutShort, trustworthy
 from robustruct.models.parameters import check_parameters
 from robustruct.progress import progress
 from robustruct.status import Status
@@ -44,6 +45,8 @@ class Fit:
     """Of the minimisation, all being chosen."""
     seconds_in_all: float
     """With the choice, without compilation."""
+    cut_short: bool = False
+    """Whether ``max_time`` ended the choice before all settings were tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,17 @@ class Method:
         return max(fit.model.duality_gap_ for fit in self.fits)
 
     @property
+    def trained(self) -> bool:
+        """Whether all fits came close to their optimum; else their costs are those of no method."""
+        return all(trustworthy(fit.model) for fit in self.fits)
+
+    @property
+    def cut_short(self) -> int | None:
+        """How many settings were tried where ``max_time`` ended the choice; None if it did not."""
+        cut = [fit for fit in self.fits if fit.cut_short]
+        return min((len({t.setting for t in fit.model.trials_}) for fit in cut), default=None)
+
+    @property
     def alphas(self) -> list[float]:
         """The penalty chosen in each split."""
         return [float(fit.model.alpha_) for fit in self.fits]
@@ -100,7 +114,8 @@ class Method:
         model = self.model
         member = getattr(model, "member_", type(model).__name__)
         hot = f" at temperature {model.temperature_:g}" if 0 < model.temperature_ < np.inf else ""
-        return f"{member}{hot}, decision {model.decision_}"
+        missed = "" if self.trained else f", not trained: gap {self.gap:.2g}"
+        return f"{member}{hot}, decision {model.decision_}{missed}"
 
 
 @dataclass(frozen=True)
@@ -115,12 +130,18 @@ class Difference:
     """Ends of its 95 % interval."""
     p_value: float
     """Of the paired sign-flip test, corrected for the number of pairs."""
+    not_trained: Sequence[str] = ()
+    """Those of the two whose training did not come close to the optimum: they are not judged."""
 
     @property
     def significant(self) -> bool:
-        return self.p_value < 1 - significance.LEVEL
+        return not self.not_trained and self.p_value < 1 - significance.LEVEL
 
     def __str__(self) -> str:
+        if self.not_trained:
+            missed = " and ".join(self.not_trained)
+            verb = "was" if len(self.not_trained) == 1 else "were"
+            return f"{self.first} and {self.second}: not compared, as {missed} {verb} not trained"
         names = (self.first, self.second) if self.mean <= 0 else (self.second, self.first)
         shown = "p < 0.001" if self.p_value < 1e-3 else f"p = {self.p_value:.2g}"
         if not self.significant:
@@ -147,29 +168,49 @@ class Recommendation:
 
 
 def recommendation(methods: Sequence[Method], differences: Sequence[Difference]) -> Recommendation:
-    """The method of least cost; "auto" if that is level with it, as it is what train does."""
-    best = min(methods, key=lambda method: method.cost)
+    """The method of least cost; "auto" if that is level with it, as it is what train does.
+
+    A method that was not trained is neither better nor worse than another.
+    """
+    judged = [method for method in methods if method.trained] or methods
+    best = min(judged, key=lambda method: method.cost)
     p = {frozenset((d.first, d.second)): d for d in differences}
 
     def level(one: Method, other: Method) -> bool:
         return one is other or not p[frozenset((one.name, other.name))].significant
 
     auto = methods[0]
-    taken = auto if level(auto, best) else best
-    others = [method for method in methods if method is not taken]
-    beaten = [m.name for m in others if not level(taken, m) and taken.cost < m.cost]
-    even = [m.name for m in others if level(taken, m)]
+    taken = auto if auto in judged and level(auto, best) else best
     model = taken.model
     member = getattr(model, "member_", type(model).__name__).lower()
     options: dict[str, Any] = {"model": member, "alpha": f"{model.alpha_:.3g}"}
     if member != "crf" and model.temperature_ > 0:
         options["temperature"] = f"{model.temperature_:g}"
     options["decision"] = model.decision_
-    why = f"{taken.name} ({taken.chosen}), at a cost of {taken.cost:.4g}"
-    why += f"; significantly less than {' and '.join(beaten)}" if beaten else ""
+    why = [f"{taken.name} ({taken.chosen}), at a cost of {taken.cost:.4g}"]
+    if not taken.trained:
+        why.append("no method was trained, so none can be said to be better; give more time")
+        return Recommendation(taken.name, options, f"{'; '.join(why)}.")
+    others = [method for method in judged if method is not taken]
+    beaten = [m.name for m in others if not level(taken, m) and taken.cost < m.cost]
+    even = [m.name for m in others if level(taken, m)]
+    if beaten:
+        why.append(f"significantly less than {' and '.join(beaten)}")
     if even:
-        why += f"; level with {' and '.join(even)} as far as these test samples can tell"
-    return Recommendation(taken.name, options, f"{why}.")
+        why.append(f"level with {' and '.join(even)} as far as these test samples can tell")
+    return Recommendation(taken.name, options, f"{'; '.join(why)}.{_caveats(methods)}")
+
+
+def _caveats(methods: Sequence[Method]) -> str:
+    """What was cut, as sentences: it limits what the comparison can say."""
+    said = ""
+    missed = [f"{m.name} (gap {m.gap:.2g})" for m in methods if not m.trained]
+    if missed:
+        said += f" Not trained, hence not judged: {', '.join(missed)}."
+    cut = [f"{m.name} after {m.cut_short}" for m in methods if m.cut_short is not None]
+    if cut:
+        said += f" Time ended the choice of settings: {', '.join(cut)}."
+    return f"{said} With more time this may change." if said else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +260,7 @@ class Comparison:
                     "accuracy": method.accuracy,
                     "span_f1": method.span_f1,
                     "chosen": method.chosen,
+                    "trained": method.trained,
                     "seconds": method.seconds,
                     "seconds_with_choice": method.seconds_in_all,
                     "gap": method.gap,
@@ -413,7 +455,8 @@ def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
     if model.status_ is Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted while training; nothing was compared")
     last = model.history_[-1].time if model.history_ else elapsed
-    return Fit(model, last, elapsed), [str(warning.message) for warning in caught]
+    cut = any(issubclass(warning.category, CutShort) for warning in caught)
+    return Fit(model, last, elapsed, cut), [str(warning.message) for warning in caught]
 
 
 def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -478,5 +521,6 @@ def _measured(
     for (a, b), p_value in zip(pairs, p_values, strict=True):
         low, high = significance.interval(drawn[:, a] - drawn[:, b], n)
         mean = methods[a].cost - methods[b].cost
-        differences.append(Difference(names[a], names[b], mean, low, high, p_value))
+        missed = [names[m] for m in (a, b) if not methods[m].trained]
+        differences.append(Difference(names[a], names[b], mean, low, high, p_value, missed))
     return methods, differences

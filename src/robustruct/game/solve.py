@@ -94,7 +94,8 @@ def solve_game(
     temperature : float
         Weight T of the adversary's entropy, in the units of the cost: above 0 the game is about the
         cost plus T times the log loss of a forecast, its value is smooth in the scores and the
-        adversary unique. A model has the T of its games in ``temperature_``.
+        adversary unique. A model has the T of its games in
+        ``absolute_temperature_``.
     warm_start : GameSolution, optional
         Solution of a similar game on the same graph.
 

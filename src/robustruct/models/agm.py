@@ -40,9 +40,9 @@ class AGM(StructuredModel):
         it. (The product of p would be 0 for all of them as soon as two neighbours' likeliest labels
         exclude each other.) "bayes", for temperatures above 0, takes the label of least expected
         cost under the Gibbs distribution of the scores. "auto" takes what costs least on held-out
-        samples, where ``alphas`` or ``temperature`` are chosen by these; else "map" for symmetric
-        costs and "predictor" for others (at temperature inf "bayes"; for an SSVM "map", above 0
-        "bayes").
+        samples, where ``alphas`` or ``temperature`` are chosen by these; else "predictor", but at
+        temperature 0 "map" for symmetric costs, and at temperature inf "bayes". (For an SSVM it is
+        "map" at temperature 0 and "bayes" above.)
     temperature : float or "auto", default=0
         Weight of the log loss beside the cost: the predictor is judged by its cost plus
         ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
@@ -77,7 +77,7 @@ class AGM(StructuredModel):
         passes; one that misses it is not chosen.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best six settings
+        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best eight settings
         once more, on folds made anew.
     max_time : float, optional
         Seconds after which training ends, with the certificate of what was reached. What is chosen

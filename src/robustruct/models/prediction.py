@@ -52,15 +52,17 @@ RISK_STEP = 0.01  # by how much costs are scaled to see what scaling them does t
 def usual_decision(plan: Plan) -> str:
     """How to decide where held-out samples have not been asked.
 
-    Without costs in training they must play their part in the decision. With them the best
-    labelling does well for symmetric costs; where a mistake is dearer one way than the other, its
-    scores are drawn apart unevenly by the penalty. A hinge has no predictor.
+    Without costs in training they must play their part in the decision. With them and without the
+    log loss the best labelling does well for symmetric costs; where a mistake is dearer one way
+    than the other, its scores are drawn apart unevenly by the penalty. With the log loss beside
+    them scores grow with log P, so the best labelling is the likeliest rather than the cheapest
+    one; the predictor's strategy is right at every temperature. A hinge has no predictor.
     """
     if plan.temperature == np.inf:
         return "bayes"
-    if symmetric_costs(plan.cost) or (plan.objective == "hinge" and plan.temperature == 0):
-        return "map"
-    return "bayes" if plan.objective == "hinge" else "predictor"
+    if plan.objective == "hinge":
+        return "map" if plan.temperature == 0 else "bayes"
+    return "map" if plan.temperature == 0 and symmetric_costs(plan.cost) else "predictor"
 
 
 class Prediction(Estimator):

@@ -1,5 +1,7 @@
 """Charts as inline SVG and tables; colours are classes, so that the page decides on them.
 
+No element has a style of its own: the policy of the page allows its one style sheet alone.
+
 Places are percentages of the chart's box, so that a chart is as wide as the page lets it while its
 words keep their size.
 """
@@ -132,8 +134,8 @@ def _percent(share: float) -> str:
 
 def _box(title: str, drawn: list[Any], height: int) -> Html:
     """A picture with room for what is written around it."""
-    picture = tag("svg", drawn, role="group", aria_label=title, data_rove=True)
-    return tag("div", picture, class_="box", style=f"--height:{height}px")
+    picture = tag("svg", drawn, height=height, role="group", aria_label=title, data_rove=True)
+    return tag("div", picture, class_="box")
 
 
 def legend(names: Sequence[str]) -> Html:
@@ -178,12 +180,12 @@ def heat_map(chart: Matrix) -> Html:
         for b in range(len(labels)):
             heat = float(chart.values[a, b]) / chart.full
             colour = "against" if heat < 0 else "for"
+            depth = f"heat-{5 * round(20 * min(abs(heat), 1.0))}"
             cells.append(
                 tag(
                     "td",
                     None if small else chart.cell(a, b),
-                    class_=f"{colour} deep" if abs(heat) > 0.6 else colour,
-                    style=f"--heat:{100 * abs(heat):.0f}%",
+                    class_=f"{colour} {depth} deep" if abs(heat) > 0.6 else f"{colour} {depth}",
                     data_tip=chart.tip(a, b),
                 )
             )
@@ -204,10 +206,11 @@ def bar_chart(chart: BarChart) -> Html:
     for i, label in enumerate(chart.labels):
         drawn = [
             tag(
-                "i",
+                "svg",
+                width=_percent(float(heights[i]) / largest),
                 class_=f"bar {name.lower()}",
-                style=f"width:{100 * float(heights[i]) / largest:.1f}%",
                 data_tip=chart.tip(name, i),
+                role="img",
             )
             for name, heights in chart.heights.items()
         ]

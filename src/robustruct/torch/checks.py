@@ -38,6 +38,16 @@ def checked_cost(cost: Any, labels: Sequence[Any]) -> np.ndarray:
     return as_loss(cost).matrix(labels)
 
 
+def shown_cost(cost: Any, matrix: np.ndarray) -> str:
+    """Costs for people: the name given, or the matrix if that is small."""
+    if isinstance(cost, str):
+        return repr(cost)
+    if len(matrix) > 6:
+        return f"{matrix.shape} matrix of {matrix.min():g} to {matrix.max():g}"
+    rows = (", ".join(f"{value:g}" for value in row) for row in matrix)
+    return f"[{', '.join(f'[{row}]' for row in rows)}]"
+
+
 def check_temperature(temperature: Any) -> None:
     """Refuse what is no temperature."""
     is_number = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -88,15 +98,23 @@ def checked_mask(mask: Tensor | None, like: Tensor) -> Tensor | None:
     """A mask of the two first dimensions of ``like``, as bools."""
     if mask is None:
         return None
-    if not isinstance(mask, Tensor) or mask.dtype not in (torch.bool, torch.uint8):
+    if not isinstance(mask, Tensor) or mask.is_floating_point() or mask.is_complex():
         what = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise InvalidTypeError(
-            f"mask is {what}; expected a tensor of bools, True where there is a token. Pass "
-            "mask.bool().",
+            f"mask is {what}; expected a tensor of bools, or of 0 and 1, True where there is a "
+            "token. Pass mask.bool().",
             field="mask",
         )
     _check_shape("mask", mask, like)
-    return mask.bool()
+    found = mask.bool()
+    if mask.dtype != torch.bool and values_known(mask) and bool((mask != found).any()):
+        other = int(mask[mask != found][0])
+        raise InvalidInputError(
+            f"mask of shape {shape_of(mask)} holds {other}; expected 1 where there is a token and "
+            "0 elsewhere.",
+            field="mask",
+        )
+    return found
 
 
 def check_tags_type(tags: Tensor, like: Tensor) -> None:

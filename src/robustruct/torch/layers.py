@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from robustruct.torch.checks import (
     check_weight_type,
     checked_cost,
     checked_mask,
+    shown_cost,
     values_known,
 )
 from robustruct.torch.decisions import Decisions
@@ -62,6 +64,7 @@ class _ChainLayer(nn.Module):
         self.forbidden = None if forbidden is None else list(forbidden)
         self.tol, self.max_iter = tol, max_iter
         matrix = checked_cost(cost, self.labels)
+        self._shown_cost = shown_cost(cost, matrix)
         self.absolute_temperature = 1.0
         """T: ``temperature`` in the units of the cost; 1 at infinity."""
         if temperature < math.inf:
@@ -83,7 +86,42 @@ class _ChainLayer(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def extra_repr(self) -> str:
-        return f"num_tags={self.num_tags}, temperature={self.temperature:g}"
+        cost, temperature = self._shown_cost, self.temperature
+        return f"num_tags={self.num_tags}, cost={cost}, temperature={temperature:g}"
+
+    def get_extra_state(self) -> Tensor:
+        """Temperature and costs, which decide as weights do; one tensor, as safetensors asks."""
+        return torch.tensor([self.temperature, *self._fixed["cost"].ravel()], dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Say what differs; a layer keeps what it was made for."""
+        own, saved = self.get_extra_state(), state.detach().to("cpu", torch.float64)
+        differing = []
+        if saved[0] != own[0]:
+            differing.append(f"temperature={saved[0]:g}, this one has {own[0]:g}")
+        if not torch.equal(saved[1:], own[1:]):
+            differing.append(f"another cost than this one's {self._shown_cost}")
+        if differing:
+            warnings.warn(
+                f"{type(self).__name__}: the state was saved by a layer with "
+                f"{' and with '.join(differing)}, so decisions will differ. Make the layer with "
+                "what it was trained with, unless that is what you want.",
+                stacklevel=2,
+            )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        metadata: Any,
+        strict: bool,
+        missing: list[str],
+        *rest: Any,
+    ) -> None:
+        """States of pytorch-crf have no costs, and load all the same."""
+        before = len(missing)
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, *rest)
+        missing[before:] = [k for k in missing[before:] if k != f"{prefix}_extra_state"]
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Costs and rules follow the layer to a device, but stay in their precision."""
@@ -92,7 +130,7 @@ class _ChainLayer(nn.Module):
         return self
 
     def _place_fixed(self) -> None:
-        """Not persistent: a state_dict holds what pytorch-crf's holds, no more."""
+        """Not persistent: they do not change with a state_dict, which is compared with them."""
         device = self.transitions.device
         for name, values in self._fixed.items():
             held = torch.as_tensor(values).to(device, working_dtype(device))
@@ -200,6 +238,8 @@ class _ChainLayer(nn.Module):
         check_one_of("decision", decision, DECISIONS)
         crf = self.temperature == math.inf
         if decision == "auto":
+            if 0 < self.temperature < math.inf:
+                return "predictor"
             off = self.cost[~torch.eye(self.num_tags, dtype=torch.bool, device=self.cost.device)]
             if not off.numel() or bool((off == off[0]).all() & (self.cost.diag() == 0).all()):
                 return "map"
@@ -225,11 +265,13 @@ class _ChainLayer(nn.Module):
         ----------
         emissions : Tensor of shape (time, batch, num_tags), or (batch, time, num_tags)
         mask : bool Tensor of shape (time, batch) or (batch, time), optional
+            Integers 0 and 1 will do, here and elsewhere.
         decision : "auto", "map", "bayes" or "predictor"
             "map" takes the best-scoring tags, "bayes" the tag of least expected cost under the
             distribution of the scores, "predictor" the likeliest tag of the predictor's strategy in
-            the game (for a CRF, where there is no game, as "bayes"). "auto" is "map" if all
-            mistakes cost the same, else "predictor", of a CRF "bayes". Tags keep the rules by any.
+            the game (for a CRF, where there is no game, as "bayes"). "auto" is "predictor", of a
+            CRF "bayes"; if all mistakes cost the same, of a CRF and at temperature 0 it is "map".
+            Tags keep the rules by any.
         node_weight : Tensor like ``mask``, optional
         """
         found, _ = self._decisions(emissions, mask, node_weight)
@@ -353,8 +395,8 @@ class ChainAGM(_ChainLayer):
 
     ``loss = layer(emissions, tags, mask)`` is what to minimise. (``torchcrf.CRF`` returns a
     log-likelihood, which is maximised, so its users write ``loss = -crf(...)``: that minus goes.)
-    Parameters have the names, shapes and initial values of ``torchcrf.CRF``, and so has the
-    ``state_dict``.
+    Parameters have the names, shapes and initial values of ``torchcrf.CRF``, whose ``state_dict``
+    loads. A layer's own also has cost and temperature: a layer with others warns.
 
     Parameters
     ----------

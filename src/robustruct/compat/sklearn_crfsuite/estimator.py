@@ -43,8 +43,10 @@ _ADVICE = {
     "keep_tempfiles": "nothing is kept in temporary files here; use model_filename",
     "trainer_cls": "pass what it should do to robustruct.CRF instead",
 }
-TOL = 1e-3
-"""Certified gap at which training stops: the default of robustruct.CRF."""
+TOL, TOL_WITH_C1, TOL_WITHOUT_C2 = 1e-8, 1e-7, 1e-6
+"""Certified gaps at which training stops: marginals are then as close to those of the optimum as
+CRFsuite's are, which stops by other rules, and later without ``c1``. Without ``c2`` rounding can
+end the descent at some 1e-7."""
 
 
 class Tagger:
@@ -193,7 +195,7 @@ class CRF(BaseEstimator):
             alpha=max(2.0 * (1.0 if self.c2 is None else self.c2) / n, LEAST_ALPHA),
             l1=(self.c1 or 0.0) / n,
             decision="map",
-            tol=TOL,
+            tol=TOL if not self.c1 else TOL_WITHOUT_C2 if self.c2 == 0 else TOL_WITH_C1,
             max_iter=1000 if self.max_iterations is None else self.max_iterations,
             random_state=0,
             verbose=int(bool(self.verbose)),

@@ -107,6 +107,15 @@ class Trial:
         return replace(self, costs=self.costs[samples], weights=self.weights[samples])
 
 
+class CutShort(UserWarning):
+    """``max_time`` ended a choice before all settings were tried."""
+
+
+def trustworthy(model: StructuredModel) -> bool:
+    """Whether a fitted model is as close to its optimum as a setting must be to be compared."""
+    return model.duality_gap_ <= _trial_tol(model)
+
+
 def choose(model: StructuredModel, samples: Samples) -> Choice:
     """The setting and the decision that cost least on held-out samples.
 
@@ -158,7 +167,7 @@ class _Clock:
                 f"{name}: max_time={self.limit:g} seconds ended the choice after {n_trials} "
                 "settings were tried; the best of them is taken. With more time it may find a "
                 "better one.",
-                UserWarning,
+                CutShort,
                 stacklevel=5,
             )
 
@@ -237,7 +246,7 @@ class _Search:
         return Setting(*place[:2], self.first / STEP**place.step / unit)
 
     def decisions(self, place: Place) -> tuple[str, ...]:
-        """Those to compare; with equal costs the predictor's is much like the best labelling."""
+        """Those to compare; with equal costs the predictor's is much like these, but slow."""
         if self.model.decision != "auto":
             return (self.model.decision,)
         if place.objective == "likelihood":
