@@ -187,7 +187,7 @@ def attribute_counts(blocks: Blocks) -> dict[str, int]:
 def numeric_width(blocks: Blocks) -> int:
     """The one number of columns of all numeric blocks."""
     width = _first_width(blocks)
-    _numeric_blocks(blocks, width)
+    numeric_blocks(blocks, width)
     return width
 
 
@@ -285,7 +285,8 @@ def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
     return block
 
 
-def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
+def numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
+    """All blocks that are not empty, checked: arrays, or sparse rows, of ``width`` columns."""
     parts = [part for _, part in blocks.filled()]
     if all_sound_csr(parts, width):
         return parts
@@ -305,7 +306,7 @@ def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -
     rows = np.empty((blocks.n_rows, width + constant))
     rows[:, width:] = 1.0
     if blocks.n_rows:
-        checked = _numeric_blocks(blocks, width)
+        checked = numeric_blocks(blocks, width)
         with np.errstate(over="ignore"):  # of a long double; inf is refused below
             np.concatenate(checked, out=rows[:, :width], casting="same_kind")
     if not _usable(rows):
@@ -315,7 +316,7 @@ def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -
 
 
 def _sparse_entries(blocks: Blocks, width: int) -> Entries:
-    checked = _numeric_blocks(blocks, width)
+    checked = numeric_blocks(blocks, width)
     lengths = np.concatenate([np.diff(block.indptr) for block in checked])
     indptr = np.zeros(len(lengths) + 1, np.intp)
     np.cumsum(lengths, out=indptr[1:])

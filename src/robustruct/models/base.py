@@ -68,6 +68,7 @@ class StructuredModel(Prediction, Inspection):
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: Decision = "auto",
+        standardize: bool = True,
         temperature: float | Literal["auto"] = 0.0,
         class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
@@ -91,6 +92,7 @@ class StructuredModel(Prediction, Inspection):
         self.tol = tol
         self.max_iter = max_iter
         self.decision = decision
+        self.standardize = standardize
         self.temperature = temperature
         self.class_weight = class_weight
         self.forbidden = forbidden
@@ -149,7 +151,7 @@ class StructuredModel(Prediction, Inspection):
                 plan = shards.prepare(settings, tick)
             stopper = None
             if validation is not None:
-                stopper = EarlyStopping(self, plan.space, plan.classes, validation)
+                stopper = EarlyStopping(self, plan, validation)
             learnt = self._learnt(shards, plan, choice)
             learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
@@ -164,7 +166,9 @@ class StructuredModel(Prediction, Inspection):
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
             left = self._time_left(started)
-            progress = self._learn(shards, optimizer, learnt, start, left, stopper, checkpoints)
+            progress = self._learn(
+                shards, optimizer, plan, learnt, start, left, stopper, checkpoints
+            )
         self._warn(progress)
         return self
 
@@ -262,19 +266,21 @@ class StructuredModel(Prediction, Inspection):
         self,
         shards: PreparedShards,
         optimizer: Optimizer,
+        plan: Plan,
         learnt: Mapping[str, Any],
         start: np.ndarray | None,
         max_time: float | None = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> Progress:
-        """Take what is known before training, and train."""
+        """Take what is known before training, and train; ``start`` are weights like ``coef_``."""
         for name, value in learnt.items():
             setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol, max_time=max_time)
         if start is not None:
+            start = plan.weights_for_training(start)
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
@@ -302,10 +308,11 @@ class StructuredModel(Prediction, Inspection):
                 progress.report_start()
         self.status_ = progress.status(self.max_iter)
         self.history_, self.n_iter_ = progress.history, progress.n_iter
-        self.coef_, primal = progress.theta, progress.primal
+        theta, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
-            self.coef_, primal = stopper.theta, stopper.record.primal - outline.taken_off
+            theta, primal = stopper.theta, stopper.record.primal - outline.taken_off
             self.validation_loss_ = stopper.loss
+        self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
         return progress

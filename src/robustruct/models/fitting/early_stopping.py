@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace
 from robustruct.models.prediction import HeldOut
+from robustruct.objectives.build import Plan
 from robustruct.optimizers.optimizer import Record
 from robustruct.validation import as_listed, is_flat
 
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 class EarlyStopping:
     """Called with every certificate; remembers the weights with the lowest validation loss."""
 
-    def __init__(
-        self, model: StructuredModel, space: FeatureSpace, classes: np.ndarray, validation: Any
-    ) -> None:
+    def __init__(self, model: StructuredModel, plan: Plan, validation: Any) -> None:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
         X, y = map(as_listed, validation)
-        self.model = model
+        self.model, self.plan = model, plan
         try:
-            self.held_out = HeldOut(space.encode(X), is_flat(X), classes, model.loss, y)
+            self.held_out = HeldOut(plan.space.encode(X), is_flat(X), plan.classes, model.loss, y)
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         self.theta: np.ndarray | None = None
@@ -38,7 +36,8 @@ class EarlyStopping:
 
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
-        loss = self.held_out.mean_cost(self.held_out.decided(self.model, theta))
+        decided = self.held_out.decided(self.model, self.plan.weights_for_given(theta))
+        loss = self.held_out.mean_cost(decided)
         if loss < self.loss:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:

@@ -530,7 +530,7 @@ class _Fold:
             self.shards.again(self.plan)
         self.last = setting
         optimizer = self.model._chosen_optimizer(self.shards, self.plan)
-        self.model._learn(self.shards, optimizer, self.plan.learnt(), start)
+        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start)
 
     def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
         """The weights of the last fit, as large as they would be at the new temperature.
