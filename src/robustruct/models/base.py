@@ -16,6 +16,7 @@ from robustruct.engines.engine import Engine, PreparedShards, Samples
 from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
+from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import LossLike
 from robustruct.models.fitting import checkpointing
@@ -44,6 +45,33 @@ from robustruct.status import Status
 from robustruct.validation import are_lists, as_listed, is_flat
 
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
+
+
+UNEVEN = 100.0  # columns that differ more than this in size slow training down
+
+
+def _uneven_columns(shards: PreparedShards, plan: Plan) -> str | None:
+    """What to do about columns as training sees them, where their sizes differ much.
+
+    Only entries other than 0 count, as a rare attribute is not a small one.
+    """
+    if shards.local_problems is None:
+        return None
+    found = [squares_of_entries(one.design.nodes) for one in shards.local_problems.values()]
+    squares, counts = (np.sum(parts, axis=0) for parts in zip(*found, strict=True))
+    size = np.sqrt(np.divide(squares, counts, out=np.zeros(len(counts)), where=counts > 0))
+    used = np.flatnonzero(size > 0)
+    if not len(used) or size[used].max() <= UNEVEN * size[used].min():
+        return None
+    names = plan.space.node_feature_names
+    large, small = used[size[used].argmax()], used[size[used].argmin()]
+    remedy = "Scale them alike"
+    if plan.standardization.nodes is None and plan.space.is_numeric:
+        remedy += ", or give them densely, with standardize=True"
+    return (
+        f"Columns of very different size slow training down: {names[large]!r} is of size "
+        f"{size[large]:.2g}, {names[small]!r} of size {size[small]:.2g}. {remedy}."
+    )
 
 
 class StructuredModel(Prediction, Inspection):
@@ -169,7 +197,8 @@ class StructuredModel(Prediction, Inspection):
             progress = self._learn(
                 shards, optimizer, plan, learnt, start, left, stopper, checkpoints
             )
-        self._warn(progress)
+            uneven = None if progress.converged else _uneven_columns(shards, plan)
+        self._warn(progress, uneven)
         return self
 
     def _training_data(
@@ -317,7 +346,7 @@ class StructuredModel(Prediction, Inspection):
         self.duality_gap_ = progress.gap_at(primal)
         return progress
 
-    def _warn(self, progress: Progress) -> None:
+    def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_
         advice = status.remedy
         if status is Status.INTERRUPTED and not progress.n_iter:
@@ -337,6 +366,8 @@ class StructuredModel(Prediction, Inspection):
             )
             if status is Status.MAX_ITER:
                 advice = progress.advice
+            if uneven is not None:
+                advice = f"{uneven} {advice}"
         else:
             return
         from sklearn.exceptions import ConvergenceWarning  # takes long to load

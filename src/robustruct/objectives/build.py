@@ -8,7 +8,7 @@ the shards' objectives add up to that of all samples. Samples in memory are the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -244,7 +244,7 @@ class Plan:
     inference: str
     n_jobs: int | None
     l1: float = 0.0
-    standardization: Standardization = Standardization()
+    standardization: Standardization = field(default_factory=Standardization)
     """What training does to dense features."""
 
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
