@@ -60,7 +60,7 @@ class Moments:
 
 
 def _pieces(blocks: Blocks, width: int) -> Iterator[np.ndarray]:
-    """All rows in their order as float64, a few at a time."""
+    """All rows in their order, a few at a time, in one layout: sums are the same to the bit."""
     most = max(1, PIECE // max(width, 1))
     waiting: list[np.ndarray] = []
     n_waiting = 0
@@ -69,7 +69,7 @@ def _pieces(blocks: Blocks, width: int) -> Iterator[np.ndarray]:
             waiting.append(block[first : first + most])
             n_waiting += len(waiting[-1])
             if n_waiting >= most:
-                yield np.concatenate(waiting, dtype=np.float64)
+                yield np.ascontiguousarray(np.concatenate(waiting, dtype=np.float64))
                 waiting, n_waiting = [], 0
     if waiting:
-        yield np.concatenate(waiting, dtype=np.float64)
+        yield np.ascontiguousarray(np.concatenate(waiting, dtype=np.float64))

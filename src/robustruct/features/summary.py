@@ -22,6 +22,7 @@ from robustruct.features.columns import (
     HashedColumns,
     NumericColumns,
     attribute_counts,
+    column_names,
     common_kind,
     numeric_width,
 )
@@ -43,6 +44,8 @@ class ColumnSummary:
     """Where the first of them are, for messages."""
     moments: Moments | None = None
     """Of dense columns."""
+    names: tuple[str, ...] = ()
+    """Of the columns of data frames."""
 
     @classmethod
     def of(
@@ -56,8 +59,8 @@ class ColumnSummary:
                     f"hashed={hashed} is for attributes, but {blocks.item} features are {kind}, "
                     "whose columns are numbered already; leave hashed out."
                 )
-            moments = Moments.of(blocks, weight)
-            return cls(kind, numeric_width(blocks), None, source, moments)
+            width, names = numeric_width(blocks), column_names(blocks)
+            return cls(kind, width, None, source, Moments.of(blocks, weight), names)
         if hashed is not None:
             return cls(kind, hashed, None, source)
         return cls(kind, None, attribute_counts(blocks), source)
@@ -73,6 +76,11 @@ class ColumnSummary:
             raise InvalidInputError(
                 f"{item} features have {self.width} columns in {self.source}, but {other.width} "
                 f"in {other.source}; they must be the same everywhere."
+            )
+        if self.names and other.names and self.names != other.names:
+            raise InvalidInputError(
+                f"{item} features have the columns {', '.join(self.names)} in {self.source}, but "
+                f"{', '.join(other.names)} in {other.source}; give them the same names and order."
             )
         if self.moments is not None and other.moments is not None:
             return replace(self, moments=self.moments.merged(other.moments))
@@ -95,7 +103,9 @@ class ColumnSummary:
                 )
             return AttributeColumns(FixedVocabulary(zip(kept, range(len(kept)), strict=True)))
         assert self.width is not None
-        return (HashedColumns if self.kind == ATTRIBUTES else NumericColumns)(self.width)
+        if self.kind == ATTRIBUTES:
+            return HashedColumns(self.width)
+        return NumericColumns(self.width, self.names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
 from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
-from robustruct.losses import LossLike
+from robustruct.labels import category_order
+from robustruct.losses import LossLike, as_loss
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
@@ -169,18 +170,21 @@ class StructuredModel(Prediction, Inspection):
         check_parameters(self)
         started = time.perf_counter()
         checkpoints = checkpointing.opened(self)
-        data, kept = self._training_data(X, y, sample_weight, node_weight)
-        choice = self._choice(data, checkpoints)
-        best = None if choice is None else choice.best
-        settings = self if best is None else self._settings(best.setting[:2], best.alpha)
+        data, kept, order = self._training_data(X, y, sample_weight, node_weight)
+        settings = self._with_order(order)
+        choice = settings._choice(data, checkpoints)
+        if choice is not None:
+            settings = settings._settings(choice.best.setting[:2], choice.best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
         with (self.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
                 plan = shards.prepare(settings, tick)
             stopper = None
             if validation is not None:
-                stopper = EarlyStopping(self, plan, validation)
+                stopper = EarlyStopping(self, plan, settings.loss, validation, rows=bool(kept))
             learnt = self._learnt(shards, plan, choice)
+            if order is not None:
+                learnt["label_order_"] = order
             learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
@@ -203,8 +207,8 @@ class StructuredModel(Prediction, Inspection):
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
-    ) -> tuple[ShardedData | Samples, Sequence[str]]:
-        """(what the engine takes, names of attributes that checking it has set)."""
+    ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
+        """(what the engine takes, attributes that checking it has set, order of the labels)."""
         if self._to_choose and (self.engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
                 f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
@@ -214,16 +218,24 @@ class StructuredModel(Prediction, Inspection):
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return (X if rules is None else clean_shards(X, rules)), ()
+            return (X if rules is None else clean_shards(X, rules)), (), None
         X, y = as_listed(X), as_listed(y)
-        flat = is_flat(X)
+        flat, order = is_flat(X), category_order(y)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
         elif rules is not None:
             given = X, y, sample_weight, node_weight
             X, y, sample_weight, node_weight, found = clean_samples(*given, rules=rules)
             found.warn(rules)
-        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
+        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else (), order
+
+    def _with_order(self, order: np.ndarray | None) -> Self:
+        """The same parameters for labels that have an order."""
+        if order is None:
+            return self
+        settings = copy.copy(self)
+        settings.loss = as_loss(self.loss).in_order(order)
+        return settings
 
     def _choice(
         self, data: ShardedData | Samples, checkpoints: Checkpoints | None

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
+from robustruct.losses import LossLike
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.optimizer import Record
-from robustruct.validation import as_listed, is_flat
+from robustruct.validation import as_listed
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
 class EarlyStopping:
     """Called with every certificate; remembers the weights with the lowest validation loss."""
 
-    def __init__(self, model: StructuredModel, plan: Plan, validation: Any) -> None:
+    def __init__(
+        self, model: StructuredModel, plan: Plan, loss: LossLike, validation: Any, *, rows: bool
+    ) -> None:
+        """``rows``: whether training samples are the rows of an array."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
-        X, y = map(as_listed, validation)
+        X, y = validation[0], as_listed(validation[1])
         self.model, self.plan = model, plan
         try:
-            self.held_out = HeldOut(plan.space.encode(X), is_flat(X), plan.classes, model.loss, y)
+            X, flat = model._checked(X, rows)
+            self.held_out = HeldOut(plan.space.encode(X), flat, plan.classes, loss, y)
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         self.theta: np.ndarray | None = None
