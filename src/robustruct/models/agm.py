@@ -16,8 +16,9 @@ class AGM(StructuredModel):
     ----------
     loss : "hamming", "absolute", "squared", (k, k) array, dict or Loss, default="hamming"
         What a mistake costs; see `robustruct.losses`. "absolute" and "squared" are for numbers and
-        ordered Categoricals of pandas; other labels need ``Absolute(order=[...])``. Of an array, rows: true label, columns:
-        predicted label; of a dict, ``{(true label, predicted label): cost}``, others cost 1.
+        ordered Categoricals of pandas; other labels need ``Absolute(order=[...])``. Of an array,
+        rows: true label, columns: predicted label; of a dict, ``{(true label, predicted label):
+        cost}``, others cost 1.
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
         1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
