@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from model_cases import chains, trees
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -366,3 +368,26 @@ def test_where_they_do_not_it_does_not(form):
     with pytest.warns(ConvergenceWarning) as caught:
         CRF(max_iter=3, tol=1e-6).fit(form(X), y)
     assert not any("of size" in str(one.message) for one in caught)
+
+
+@given(
+    st.lists(st.floats(-8.0, 8.0), min_size=3, max_size=3),
+    st.lists(st.sampled_from([-1.0, 1.0]), min_size=3, max_size=3),
+    st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
+    st.sampled_from(sorted(MEMBERS)),
+)
+@settings(max_examples=25, deadline=None)
+def test_any_units_of_chains_give_the_same_scores(exponents, signs, spreads, member):
+    """Columns of any size and sign, up to a thousand standard deviations from 0."""
+    Model, options = MEMBERS[member]
+    X, y = chains(12)
+    a = np.array(signs) * 10.0 ** np.array(exponents)
+    far = [a * (x + spreads) for x in X]
+    plain, changed = (Model(random_state=0, **options).fit(one, y) for one in (X, far))
+    assert changed.duality_gap_ <= changed.tol
+    apart = sum(np.sqrt(2 * certified_distance(one) / one.alpha_) for one in (plain, changed))
+    for z, ours, theirs in zip(
+        standard(X), changed.decision_function(far), plain.decision_function(X), strict=True
+    ):
+        most = apart * np.sqrt(1.0 + np.sum(z**2, axis=1))
+        assert (np.abs(ours - theirs).max(axis=1) <= 1.001 * most).all()
