@@ -151,6 +151,7 @@ def trained_risk(key: Key) -> Result:
         alpha=alpha,
         tol=TOL[name],
         max_iter=MAX_ITER,
+        standardize=False,
         random_state=0,
     )
     with warnings.catch_warnings():

@@ -110,7 +110,7 @@ def node_weights(y: Any, weights: str) -> list[np.ndarray]:
 def new_model(key: Key, **options: Any) -> Any:
     """A model of the key's kind and loss."""
     name = key["model"]
-    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0}
+    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0, "standardize": False}
     if key["ordered"]:
         options["forbidden"] = DECREASES
     return KINDS[name](key["loss"], **options)

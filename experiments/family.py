@@ -171,7 +171,7 @@ def solve(settings: dict[str, Any], key: Key) -> Result:
         return solve_emotion(settings, key)
     make, _, _ = CELLS[key["data"]]
     train, test, cost = make(key["loss"], settings["limit"] or key["n"])
-    found = compare(train, test, cost, n_examples=0, seed=0)
+    found = compare(train, test, cost, n_examples=0, seed=0, standardize=False)
     return {
         "costs": {method.name: method.cost for method in found.methods},
         "chosen": {method.name: method.chosen for method in found.methods},
@@ -220,11 +220,12 @@ def solve_emotion(settings: dict[str, Any], key: Key) -> Result:
 
     costs: dict[str, list[float]] = {}
     chosen = {}
+    options = {"standardize": False, "random_state": 0}
     for name, kind in KINDS.items():
         X, y, w = part(splits[0][0])
-        model = kind(loss, random_state=0).set_params(alphas="auto").fit(X, y, node_weight=w)
+        model = kind(loss, alphas="auto", **options).fit(X, y, node_weight=w)
         member = getattr(model, "member_", type(model).__name__)
-        fixed = KINDS[member](loss, alpha=model.alpha_, decision=model.decision_, random_state=0)
+        fixed = KINDS[member](loss, alpha=model.alpha_, decision=model.decision_, **options)
         if member != "CRF":
             fixed.set_params(temperature=model.temperature_)
         chosen[name] = f"{member}, {model.temperature_:g}, {model.decision_}, {model.alpha_:.2g}"

@@ -135,7 +135,7 @@ def training_data(key: Key, fold: int) -> Dataset:
 def new_model(key: Key, **options: Any) -> Any:
     """A model of the key's kind and loss."""
     name = key["model"]
-    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0}
+    options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0, "standardize": False}
     return KINDS[name](SOURCES[key["data"]].losses[key["loss"]], **options)
 
 

@@ -99,7 +99,8 @@ def answers_of(results: Sequence[Result], cost: str) -> dict[str, list[Result]]:
 def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
     """A model of the named kind, to be fitted along a path of alphas."""
     given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
-    return KINDS[name](CostMatrix(cost, np.arange(len(cost))), random_state=0, n_jobs=1, **given)
+    given |= {"standardize": False, "random_state": 0, "n_jobs": 1}
+    return KINDS[name](CostMatrix(cost, np.arange(len(cost))), **given)
 
 
 def decisions(model: Any, X: list[Graph], asked: Costs) -> dict[str, np.ndarray]:

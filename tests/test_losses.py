@@ -20,14 +20,17 @@ def test_ordinal_losses_use_the_values_of_numbers():
 
 
 def test_ordinal_losses_use_the_order_of_other_labels():
-    np.testing.assert_array_equal(Absolute().matrix(["low", "mid", "high"])[0], [0, 1, 2])
-    np.testing.assert_array_equal(Squared().matrix(["low", "mid", "high"])[0], [0, 1, 4])
-
-
-def test_classes_fix_the_order_in_evaluate():
     order = ["low", "mid", "high"]
-    assert Absolute().evaluate(["low"], ["high"], classes=order).tolist() == [2.0]
-    assert Absolute().evaluate(["low"], ["high"]).tolist() == [1.0]  # only two labels are known
+    np.testing.assert_array_equal(Absolute(order).matrix(order)[0], [0, 1, 2])
+    np.testing.assert_array_equal(Squared(order).matrix(order)[0], [0, 1, 4])
+    np.testing.assert_array_equal(Absolute(order).matrix(sorted(order))[0], [0, 2, 1])
+
+
+def test_an_order_holds_whatever_labels_there_are():
+    order = Absolute(["low", "mid", "high"])
+    for classes in (None, ["high", "low"], ["high", "low", "mid"]):
+        assert order.evaluate(["low"], ["high"], classes=classes).tolist() == [2.0]
+    assert repr(order) == "Absolute(order=['low', 'mid', 'high'])"
 
 
 def test_unsigned_labels_do_not_wrap_around():

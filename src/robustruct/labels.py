@@ -39,6 +39,30 @@ def as_classes(classes: Any) -> np.ndarray:
     return array
 
 
+def category_order(y: Any) -> np.ndarray | None:
+    """The order of labels that are ordered Categoricals of pandas, all in one array or by samples.
+
+    None where they are not. Numbers that are in ascending order need none: their values say more.
+    """
+    given = y if isinstance(y, list | tuple) else [y]
+    orders = [dtype.categories for dtype in map(_dtype, given) if getattr(dtype, "ordered", False)]
+    if not orders:
+        return None
+    order = as_labels(list(orders[0]))
+    other = next((one for one in orders if list(one) != order.tolist()), None)
+    if other is not None:
+        raise InvalidInputError(
+            f"y holds Categoricals of two orders, {shortened(order.tolist())} and "
+            f"{shortened(list(other))}; give all samples the same categories."
+        )
+    numbers = {family(label) for label in order} <= {"number"}
+    return None if numbers and bool(np.all(order[1:] > order[:-1])) else order
+
+
+def _dtype(labels: Any) -> Any:
+    return getattr(labels, "dtype", None)
+
+
 def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The distinct labels, sorted; labels of several types are sorted type by type."""
     if exactly_comparable(label_arrays):

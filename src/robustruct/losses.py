@@ -64,6 +64,10 @@ class Loss(ABC):
         costs = costs_with_unknown(self, labels, order)
         return costs[encode_labels(y_true, labels, "y_true"), predicted]
 
+    def in_order(self, order: np.ndarray) -> Loss:
+        """The same for labels of which ``order`` names the lowest first, if that matters to it."""
+        return self
+
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return sorted_labels([y_true, y_pred])
 
@@ -83,15 +87,19 @@ class Hamming(Loss):
 
 
 class _Ordinal(Loss):
-    """Labels have places on a line: their own values if they are numbers, else their order."""
+    """Labels have places on a line: those in ``order``, or their own values if they are numbers."""
 
     power: int
 
+    def __init__(self, order: Labels | None = None) -> None:
+        self.order = None if order is None else as_classes(order)
+
+    def in_order(self, order: np.ndarray) -> Loss:
+        return self if self.order is not None else type(self)(order)
+
     def matrix(self, classes: Labels) -> np.ndarray:
         labels = as_labels(classes)
-        places = np.arange(len(labels), dtype=float)
-        if labels.dtype.kind != "b" and {family(label) for label in labels} <= {"number"}:
-            places = _from_the_first(labels)
+        places = self._places(labels)
         with np.errstate(over="ignore", invalid="ignore"):
             costs = np.abs(places[:, None] - places[None, :]) ** self.power
         if not (costs <= LARGEST).all():
@@ -101,15 +109,56 @@ class _Ordinal(Loss):
             )
         return costs
 
+    def _places(self, labels: np.ndarray) -> np.ndarray:
+        if self.order is not None:
+            return encode_labels(labels, self.order, "the data").astype(float)
+        if not {family(label) for label in labels} <= {"number"}:
+            name = type(self).__name__
+            raise InvalidInputError(
+                f"the labels {shortened(labels.tolist())} have no order, which loss="
+                f"'{name.lower()}' needs unless they are numbers (the alphabet is none). Name "
+                f"them from the lowest to the highest, loss={name}(order=[...]) of "
+                "robustruct.losses, or give y as an ordered Categorical of pandas."
+            )
+        return labels.astype(float) if labels.dtype.kind == "b" else _from_the_first(labels)
+
+    def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return labels if self.order is None else self.order
+
+    def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
+        return super()._default_classes(y_true, y_pred) if self.order is None else self.order
+
+    def __repr__(self) -> str:
+        given = "" if self.order is None else f"order={shortened(self.order.tolist())}"
+        return f"{type(self).__name__}({given})"
+
 
 class Absolute(_Ordinal):
-    """A mistake costs the distance between the labels."""
+    """A mistake costs the distance between the labels.
+
+    Parameters
+    ----------
+    order : sequence, optional
+        All labels from the lowest to the highest, each one step from the next; labels that are
+        numbers need none, their distance is their difference.
+
+    Examples
+    --------
+    >>> Absolute(order=["good", "moderate", "hazardous"]).evaluate(["good"], ["hazardous"])
+    array([2.])
+    """
 
     power = 1
 
 
 class Squared(_Ordinal):
-    """A mistake costs the squared distance between the labels."""
+    """A mistake costs the squared distance between the labels.
+
+    Parameters
+    ----------
+    order : sequence, optional
+        As for `Absolute`.
+    """
 
     power = 2
 
@@ -246,6 +295,11 @@ class CostMatrix(Loss):
             costs[place[pair[0]], place[pair[1]]] = cost
         check_costs(costs, labels)
         return costs
+
+    def in_order(self, order: np.ndarray) -> Loss:
+        if self.single is None:
+            return self
+        return CostMatrix(self.single, self.labels, self._base.in_order(order))
 
     def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
         if self.labels is not None:

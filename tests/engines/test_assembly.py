@@ -11,6 +11,7 @@ from robustruct.errors import FileFormatError, IncompatibleError, InvalidInputEr
 from robustruct.features import SparseRows
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.json_lines import JsonLinesFormat
+from robustruct.losses import Loss
 from robustruct.objectives.build import Summary, in_memory, plan_of, summarise
 
 
@@ -97,6 +98,14 @@ WEIGHTS = {
 }
 
 
+class Places(Loss):
+    """A loss of the user's own: how far apart labels are in whatever order they come."""
+
+    def matrix(self, classes):
+        place = np.arange(len(classes), dtype=float)
+        return np.abs(place[:, None] - place)
+
+
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
@@ -105,7 +114,7 @@ WEIGHTS = {
         AGM(),
         SSVM(alpha=0.3, class_weight="balanced"),
         CRF(forbidden=[("V", "D")]),
-        AGM(loss="absolute", class_weight={"N": 3.0, 2: 0.5}),
+        AGM(loss=Places(), class_weight={"N": 3.0, 2: 0.5}),
     ],
     ids=["agm", "balanced", "forbidden", "class-weight"],
 )
@@ -197,14 +206,14 @@ def reordered(theta, ours, theirs, k):
 def test_whether_labels_are_numbers_is_decided_for_all_shards_together(here, there, classes):
     X, y = [[["a"]] * len(here), [["b"]] * len(there)], [np.array(here), np.array(there)]
     shards = shards_of(X, y, [1, 1], as_written=True)
-    plan = planned(AGM(loss="absolute", class_weight="balanced"), shards)
+    plan = planned(AGM(loss=Places(), class_weight="balanced"), shards)
     assert plan.classes.tolist() == classes
     first, none, second = (plan.assembled(shard) for shard in shards)
     assert none is None
     assert [str(plan.classes.tolist()[code]) for code in first.labels] == here
     assert [str(plan.classes.tolist()[code]) for code in second.labels] == there
     _, local = in_memory(
-        AGM(loss="absolute", class_weight="balanced"),
+        AGM(loss=Places(), class_weight="balanced"),
         X,
         [[type(classes[0])(label) for label in labels] for labels in y],
     )

@@ -18,7 +18,7 @@ import pytest
 from sklearn.base import clone
 
 from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
-from robustruct.datasets import make_chains
+from robustruct.datasets import Dataset, make_chains
 from robustruct.engines import ShardedData
 from robustruct.errors import EngineError, FileFormatError, IncompatibleError, InvalidInputError
 from robustruct.formats.corpus import Corpus
@@ -126,6 +126,20 @@ def test_the_cluster_certifies_what_one_process_certifies(client, Model):
         ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     )
     certified_alike(here, from_shards)
+
+
+@pytest.mark.parametrize(
+    "model", [AGM(), AGM(temperature=1.0), SSVM(), CRF()], ids=["AGM", "AGM at 1", "SSVM", "CRF"]
+)
+def test_columns_of_any_units_are_standardised_by_all_shards_together(client, model):
+    """One shard alone has another mean and spread than all."""
+    order = np.argsort([x[:, 0].mean() for x in CHAINS.X])
+    units = 10.0 ** np.linspace(-4, 4, CHAINS.X[0].shape[1])
+    X, y = [CHAINS.X[s] * units + 1000.0 * units for s in order], [CHAINS.y[s] for s in order]
+    data = shards_of(Dataset("sorted", X, y), (100, 0, 100))
+    model.set_params(alpha=0.01, random_state=0)
+    there = clone(model).set_params(engine=DaskEngine(client)).fit(data)
+    certified_alike(clone(model).fit(CHAINS.X, CHAINS.y), there)
 
 
 @pytest.mark.parametrize("Model", [AGM, SSVM])

@@ -265,7 +265,7 @@ def test_before_fit(Model):
         ([[{"w": "a"}]], "sample 0: node features are dicts .* trained on numeric columns"),
         ([], "X is empty"),
         (with_value(np.nan), "sample 1, node 2: feature 1 is nan"),
-        (np.ones((2, 4)), "the rows of X have 4 columns; expected 3"),
+        (np.ones((2, 4)), "fitted on a list of samples; pass a list"),
         ([Graph(np.ones((2, 3)), [(0, 1)], np.ones((1, 1)))], "sample 0 has edge features"),
     ],
 )

@@ -95,7 +95,7 @@ COSTS = np.arange(16.0).reshape(4, 4) * (1 - np.eye(4))
     "parameters",
     [
         {"loss": Hamming()},
-        {"loss": Absolute()},
+        {"loss": Absolute(order=["D", "A", "N", "V"])},
         {"loss": COSTS},
         {"loss": COSTS.astype(int).tolist()},
         {"loss": CostMatrix(COSTS, ["D", "N", "V", "A"])},
@@ -122,6 +122,7 @@ def test_constructor_parameters_come_back(parameters, tmp_path):
             np.testing.assert_array_equal(restored.costs, value.costs)
         elif isinstance(value, Hamming | Absolute):
             assert type(restored) is type(value)
+            assert repr(restored) == repr(value)
         elif isinstance(value, np.ndarray):
             np.testing.assert_array_equal(restored, value)
         else:
@@ -340,7 +341,7 @@ FORGED = {
     "a type that is a list": (lambda d, a: d["space"].update(types=[[1]]), "bias or types of"),
     "a wide space": (
         lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 10**18}),
-        "do not fit",
+        "names for 1000000000000000000 columns",
     ),
     "half a column": (
         lambda d, a: d["space"].update(nodes={"kind": "numeric", "width": 0.5}),

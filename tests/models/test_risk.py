@@ -53,7 +53,8 @@ def trained():
     X = [rng.integers(3, size=(3, 1)) == np.arange(3) for _ in range(60)]
     X = [x.astype(float) for x in X]
     y = [np.where(rng.random(3) < 0.25, rng.integers(3, size=3), x.argmax(axis=1)) for x in X]
-    model = AGM("absolute", alpha=1e-3, tol=1e-3, random_state=0).fit(X, y)
+    model = AGM("absolute", alpha=1e-3, tol=1e-3, standardize=False, random_state=0)
+    model.fit(X, y)
     return model, X, y
 
 

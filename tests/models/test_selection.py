@@ -95,12 +95,13 @@ def test_what_is_enough_follows_the_feature_that_varies_least(form):
         "sparse": [sp.csr_array(x) for x in X],
         "dicts": [[{"a": a, "b": b} for a, b in x] for x in X],
     }[form]
-    plan, problem = in_memory(CRF(), given, y)
+    plan, problem = in_memory(CRF(standardize=False), given, y)
     first = 10.0 / plan.weight
     enough = steps_to_unfelt(problem, first)
     assert enough == np.ceil(2 * np.log10(first / (0.01 * np.mean(4 * np.square(X)[..., 1]))))
     weakest, none = (
-        CRF(alpha=alpha, tol=1e-6).fit(X, y).coef_ for alpha in (first / 10 ** (enough / 2), 1e-9)
+        CRF(alpha=alpha, tol=1e-6, standardize=False).fit(X, y).coef_
+        for alpha in (first / 10 ** (enough / 2), 1e-9)
     )
     np.testing.assert_allclose(weakest, none, atol=0.2 * np.abs(none).max())
 
@@ -318,7 +319,9 @@ def test_an_alpha_that_was_not_trained_to_tolerance_is_not_chosen():
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
 def test_where_nothing_reaches_its_tolerance_scores_decide():
     X, y = data()
-    model = AGM(alphas=[10.0, 0.01], cv=3, random_state=0, tol=1e-9, max_iter=4).fit(X, y)
+    model = AGM(
+        alphas=[10.0, 0.01], cv=3, random_state=0, tol=1e-9, max_iter=4, standardize=False
+    ).fit(X, y)
     assert list(model.alpha_scores_) == [10.0, 0.01]
     assert model.alpha_scores_[0.01] > model.alpha_scores_[10.0]
     assert model.alpha_ == 0.01

@@ -27,10 +27,11 @@ def uneven(X):
 
 @pytest.mark.parametrize("Model", [AGM, SSVM, CRF])
 @pytest.mark.parametrize("change", [10.0, 30.0, "uneven"])
-def test_default_settings_converge_for_features_of_any_size(Model, change):
+@pytest.mark.parametrize("standardize", [False, True])
+def test_default_settings_converge_for_features_of_any_size(Model, change, standardize):
     X, y = chains()
     X = uneven(X) if change == "uneven" else [change * x for x in X]
-    model = Model(random_state=0).fit(X, y)  # a warning would be an error
+    model = Model(random_state=0, standardize=standardize).fit(X, y)  # a warning would be an error
     assert model.duality_gap_ <= model.tol
     assert model.n_iter_ < 900
 
@@ -40,7 +41,7 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
     """The objective reported is that of the weights, under the penalty and features given."""
     X, y = chains(20, 5, 4, 3)
     X = uneven(X)
-    model = Model(random_state=0).fit(X, y)
+    model = Model(random_state=0, standardize=False).fit(X, y)
     _, problem = in_memory(model, X, y)
     assert not Density.of(problem).tuning().scales.trivial
     if Model is CRF:
@@ -54,7 +55,7 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
         p = problem.truth if Model is SSVM else None
         if p is not None:
             assert model.objective_ == pytest.approx(problem.primal(model.coef_, p), rel=1e-9)
-    again = Model(random_state=0, warm_start=True).fit(X, y).fit(X, y)
+    again = Model(random_state=0, warm_start=True, standardize=False).fit(X, y).fit(X, y)
     assert again.objective_ <= model.objective_ * 1.01
 
 
@@ -72,7 +73,7 @@ def test_scales_are_powers_of_two_that_even_columns_out():
 
 def test_features_of_one_size_are_left_alone():
     X, y = chains(10)
-    _, problem = in_memory(AGM(), X, y)
+    _, problem = in_memory(AGM(standardize=False), X, y)
     tuning = Density.of(problem).tuning()
     assert tuning.scales.trivial
     assert tuning.scales.scaled(problem) is problem

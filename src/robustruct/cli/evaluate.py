@@ -100,11 +100,11 @@ def evaluate(
         Ready for JSON. Matrices are [true, predicted] in the order of ``labels``.
     """
     from robustruct.cli.loss import ChosenLoss, loss_name
-    from robustruct.losses import CostMatrix, as_loss
+    from robustruct.losses import CostMatrix
 
     estimator = load_model(model, decision)
     estimator.set_params(n_jobs=jobs)
-    trained_for = as_loss(estimator.loss)
+    trained_for = estimator.loss_
     if isinstance(trained_for, CostMatrix) and trained_for.labels is trained_for.single is None:
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
     options = ChosenLoss(loss or trained_for, costs, order, encoding)

@@ -81,7 +81,6 @@ def inspect(
         Ready for JSON. Costs are [true, predicted] in the order of ``labels``.
     """
     from robustruct.cli.loss import loss_name
-    from robustruct.losses import as_loss
 
     known = {str(label): label for label in model.classes_.tolist()}
     wanted = list(known) if labels is None else labels
@@ -95,7 +94,7 @@ def inspect(
     return {
         "model": type(model).__name__,
         "parameters": {
-            "loss": loss_name(as_loss(model.loss)),
+            "loss": loss_name(model.loss_),
             "alpha": model.alpha_,
             "tol": model.tol,
             "temperature": finite_or_word(model.temperature_),

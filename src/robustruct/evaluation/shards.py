@@ -84,7 +84,7 @@ def evaluate_shards(
     """
     tallies = (engine or LocalEngine()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))
-    return total.evaluated(as_loss(model.loss if loss is None else loss), model.classes_)
+    return total.evaluated(model.loss_ if loss is None else as_loss(loss), model.classes_)
 
 
 def _file_names(data: ShardedData) -> list[str]:

@@ -10,8 +10,10 @@ from robustruct.features.linear import (
     sum_over_tables,
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
+from robustruct.features.moments import Moments
 from robustruct.features.samples import Parts
 from robustruct.features.space import Design, FeatureSpace, sorted_types
+from robustruct.features.standardization import Standardization
 from robustruct.features.summary import FeatureSummary
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "FeatureMatrix",
     "FeatureSpace",
     "FeatureSummary",
+    "Moments",
     "Parts",
     "SparseRows",
+    "Standardization",
     "adjoint",
     "labelling_features",
     "n_weights",

@@ -39,17 +39,20 @@ class NumericColumns:
     """Columns 0 .. width-1 of dense or sparse input."""
 
     width: int
+    given: tuple[str, ...] = ()
+    """Their names in the data frames of training; none where samples were arrays."""
 
     def __len__(self) -> int:
         return self.width
 
     @property
     def names(self) -> list[str]:
-        return [f"x{i}" for i in range(self.width)]
+        return list(self.given) or [f"x{i}" for i in range(self.width)]
 
     def state(self) -> dict[str, Any]:
         """For `columns_from_state`."""
-        return {"kind": "numeric", "width": self.width}
+        named = {"names": self.names} if self.given else {}
+        return {"kind": "numeric", "width": self.width, **named}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,12 @@ Columns = NumericColumns | AttributeColumns | HashedColumns
 def columns_from_state(state: dict[str, Any]) -> Columns:
     """The columns whose ``state()`` this is."""
     if state["kind"] == "numeric":
-        return NumericColumns(int(state["width"]))
+        given = tuple(state.get("names", ()))
+        if given and len(given) != state["width"]:
+            raise InvalidInputError(
+                f"its features have {len(given)} names for {state['width']} columns."
+            )
+        return NumericColumns(int(state["width"]), given)
     if state["kind"] == "hashed":
         if state["hash"] != HASH:
             raise InvalidInputError(
@@ -172,7 +180,7 @@ def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Colu
         entries = _attribute_entries(blocks, vocabulary)
         rows = _sparse_rows(entries, len(vocabulary), blocks, order, constant)
         return AttributeColumns(FixedVocabulary(vocabulary)), rows
-    columns = NumericColumns(_first_width(blocks))
+    columns = NumericColumns(_first_width(blocks), column_names(blocks))
     return columns, encode_rows(columns, blocks, order, constant)
 
 
@@ -187,8 +195,20 @@ def attribute_counts(blocks: Blocks) -> dict[str, int]:
 def numeric_width(blocks: Blocks) -> int:
     """The one number of columns of all numeric blocks."""
     width = _first_width(blocks)
-    _numeric_blocks(blocks, width)
+    numeric_blocks(blocks, width, column_names(blocks))
     return width
+
+
+def column_names(blocks: Blocks) -> tuple[str, ...]:
+    """What the first block calls its columns, if it is a data frame; else none."""
+    return _names_of(blocks.filled()[0][1])
+
+
+def _names_of(part: Any) -> tuple[str, ...]:
+    """As scikit-learn has it, names are texts; a frame with others has none."""
+    names = tuple(getattr(part, "columns", ())) if hasattr(part, "__array__") else ()
+    texts = all(isinstance(name, str) for name in names)
+    return names if texts and len(set(names)) == len(names) else ()
 
 
 def _first_width(blocks: Blocks) -> int:
@@ -215,7 +235,7 @@ def encode_rows(
     if kind == SPARSE:
         entries = _sparse_entries(blocks, columns.width)
         return _sparse_rows(entries, columns.width, blocks, order, constant)
-    return _dense_rows(blocks, columns.width, order, constant)
+    return _dense_rows(blocks, columns, order, constant)
 
 
 def common_kind(blocks: Blocks) -> str:
@@ -285,7 +305,11 @@ def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
     return block
 
 
-def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
+def numeric_blocks(blocks: Blocks, width: int, names: tuple[str, ...] = ()) -> list[Any]:
+    """All blocks that are not empty, checked: arrays, or sparse rows, of ``width`` columns.
+
+    Where ``names`` are known, data frames must have the same, in the same order.
+    """
     parts = [part for _, part in blocks.filled()]
     if all_sound_csr(parts, width):
         return parts
@@ -297,15 +321,26 @@ def _numeric_blocks(blocks: Blocks, width: int) -> list[Any]:
                 number,
                 f"have {block.shape[1]} columns; expected {width} as in the first training sample.",
             )
+        theirs = _names_of(part)
+        if names and theirs and theirs != names:
+            i = next(i for i in range(width) if theirs[i] != names[i])
+            raise blocks.refusal(
+                number,
+                f"have the column {theirs[i]!r} where training has {names[i]!r} (column {i}); give "
+                "the columns of training, in their order.",
+            )
         checked.append(block)
     return checked
 
 
-def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -> np.ndarray:
+def _dense_rows(
+    blocks: Blocks, columns: NumericColumns, order: np.ndarray, constant: bool
+) -> np.ndarray:
+    width = columns.width
     rows = np.empty((blocks.n_rows, width + constant))
     rows[:, width:] = 1.0
     if blocks.n_rows:
-        checked = _numeric_blocks(blocks, width)
+        checked = numeric_blocks(blocks, width, columns.given)
         with np.errstate(over="ignore"):  # of a long double; inf is refused below
             np.concatenate(checked, out=rows[:, :width], casting="same_kind")
     if not _usable(rows):
@@ -315,7 +350,7 @@ def _dense_rows(blocks: Blocks, width: int, order: np.ndarray, constant: bool) -
 
 
 def _sparse_entries(blocks: Blocks, width: int) -> Entries:
-    checked = _numeric_blocks(blocks, width)
+    checked = numeric_blocks(blocks, width)
     lengths = np.concatenate([np.diff(block.indptr) for block in checked])
     indptr = np.zeros(len(lengths) + 1, np.intp)
     np.cumsum(lengths, out=indptr[1:])

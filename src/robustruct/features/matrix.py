@@ -204,6 +204,15 @@ def label_sums(
     sparse_label_sums(matrix.arrays, labels, weight, out.shape[1], out)
 
 
+def squares_of_entries(matrix: FeatureMatrix) -> tuple[np.ndarray, np.ndarray]:
+    """(d,) sums of squares of the columns, and (d,) how many entries of each are not 0."""
+    if isinstance(matrix, np.ndarray):
+        return np.einsum("ij,ij->j", matrix, matrix), np.count_nonzero(matrix, axis=0)
+    d = matrix.shape[1]
+    squares = np.bincount(matrix.indices, np.square(matrix.data), d)
+    return squares, np.bincount(matrix.indices, minlength=d)
+
+
 def take_rows(matrix: FeatureMatrix, rows: np.ndarray) -> FeatureMatrix:
     """The given rows, in the given order."""
     return matrix[rows] if isinstance(matrix, np.ndarray) else matrix.take(rows)

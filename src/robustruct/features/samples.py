@@ -31,6 +31,8 @@ class Parts:
     @classmethod
     def of(cls, samples: Any) -> Parts:
         """The parts of ``samples``, of which there is at least one."""
+        if isinstance(samples, cls):
+            return samples
         if hasattr(samples, "__array__"):
             array = as_array(samples, "X")
             samples = list(array) if array.ndim == 1 and array.dtype == object else array

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.features.columns import Columns, columns_from_state, encode_rows, fit_columns
+from robustruct.features.columns import (
+    Columns,
+    NumericColumns,
+    columns_from_state,
+    encode_rows,
+    fit_columns,
+)
 from robustruct.features.matrix import FeatureMatrix, distinct_rows, part_of, take_rows
 from robustruct.features.samples import Parts
 from robustruct.features.summary import FeatureSummary
@@ -204,6 +210,11 @@ class FeatureSpace:
             )
         codes = np.array([place[kind] for kind in types], np.intp)
         return np.ascontiguousarray(batch.from_user(codes))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the features of nodes are numbered columns, not attributes."""
+        return isinstance(self.node_columns, NumericColumns)
 
     @property
     def n_node_features(self) -> int:

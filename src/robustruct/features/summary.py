@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from robustruct.errors import InvalidInputError
 from robustruct.features.attributes import FixedVocabulary
 from robustruct.features.columns import (
@@ -20,9 +22,11 @@ from robustruct.features.columns import (
     HashedColumns,
     NumericColumns,
     attribute_counts,
+    column_names,
     common_kind,
     numeric_width,
 )
+from robustruct.features.moments import Moments
 from robustruct.features.samples import Parts
 
 
@@ -38,10 +42,16 @@ class ColumnSummary:
     """How many times each attribute is given, in the order of first appearance."""
     source: str
     """Where the first of them are, for messages."""
+    moments: Moments | None = None
+    """Of dense columns."""
+    names: tuple[str, ...] = ()
+    """Of the columns of data frames."""
 
     @classmethod
-    def of(cls, blocks: Blocks, hashed: int | None, source: str) -> ColumnSummary:
-        """Sum up blocks, of which at least one describes something."""
+    def of(
+        cls, blocks: Blocks, hashed: int | None, source: str, weight: np.ndarray | None = None
+    ) -> ColumnSummary:
+        """Sum up blocks, of which at least one describes something; ``weight`` (S,) of samples."""
         kind = common_kind(blocks)
         if kind != ATTRIBUTES:
             if hashed is not None:
@@ -49,7 +59,8 @@ class ColumnSummary:
                     f"hashed={hashed} is for attributes, but {blocks.item} features are {kind}, "
                     "whose columns are numbered already; leave hashed out."
                 )
-            return cls(kind, numeric_width(blocks), None, source)
+            width, names = numeric_width(blocks), column_names(blocks)
+            return cls(kind, width, None, source, Moments.of(blocks, weight), names)
         if hashed is not None:
             return cls(kind, hashed, None, source)
         return cls(kind, None, attribute_counts(blocks), source)
@@ -66,6 +77,13 @@ class ColumnSummary:
                 f"{item} features have {self.width} columns in {self.source}, but {other.width} "
                 f"in {other.source}; they must be the same everywhere."
             )
+        if self.names and other.names and self.names != other.names:
+            raise InvalidInputError(
+                f"{item} features have the columns {', '.join(self.names)} in {self.source}, but "
+                f"{', '.join(other.names)} in {other.source}; give them the same names and order."
+            )
+        if self.moments is not None and other.moments is not None:
+            return replace(self, moments=self.moments.merged(other.moments))
         if self.counts is None or other.counts is None:
             return self
         counts = dict(self.counts)
@@ -85,7 +103,9 @@ class ColumnSummary:
                 )
             return AttributeColumns(FixedVocabulary(zip(kept, range(len(kept)), strict=True)))
         assert self.width is not None
-        return (HashedColumns if self.kind == ATTRIBUTES else NumericColumns)(self.width)
+        if self.kind == ATTRIBUTES:
+            return HashedColumns(self.width)
+        return NumericColumns(self.width, self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +148,14 @@ class FeatureSummary:
         return cls.of_parts(Parts.of(samples), hashed=hashed, source=source)
 
     @classmethod
-    def of_parts(cls, parts: Parts, *, hashed: int | None, source: str) -> FeatureSummary:
-        """Sum up samples that have been taken apart."""
+    def of_parts(
+        cls, parts: Parts, *, hashed: int | None, source: str, weight: np.ndarray | None = None
+    ) -> FeatureSummary:
+        """Sum up samples that have been taken apart; ``weight`` (S,) is that of each, or 1."""
         bare = parts.edges is None and parts.n_edges > 0
         return cls(
-            ColumnSummary.of(parts.nodes, hashed, source),
-            None if parts.edges is None else ColumnSummary.of(parts.edges, None, source),
+            ColumnSummary.of(parts.nodes, hashed, source, weight),
+            None if parts.edges is None else ColumnSummary.of(parts.edges, None, source, weight),
             source if bare else None,
             None if parts.types is None else frozenset(parts.types),
         )

@@ -15,8 +15,10 @@ class AGM(StructuredModel):
     Parameters
     ----------
     loss : "hamming", "absolute", "squared", (k, k) array, dict or Loss, default="hamming"
-        What a mistake costs; see `robustruct.losses`. Of an array, rows: true label, columns:
-        predicted label; of a dict, ``{(true label, predicted label): cost}``, others cost 1.
+        What a mistake costs; see `robustruct.losses`. "absolute" and "squared" are for numbers and
+        ordered Categoricals of pandas; other labels need ``Absolute(order=[...])``. Of an array,
+        rows: true label, columns: predicted label; of a dict, ``{(true label, predicted label):
+        cost}``, others cost 1.
     alpha : float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
         1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
@@ -43,6 +45,12 @@ class AGM(StructuredModel):
         samples, where ``alphas`` or ``temperature`` are chosen by these; else "predictor", but at
         temperature 0 "map" for symmetric costs, and at temperature inf "bayes". (For an SSVM it is
         "map" at temperature 0 and "bayes" above.)
+    standardize : bool, default=True
+        Train on dense columns (arrays, data frames, also of edge features) brought to mean 0 and
+        standard deviation 1 over all training nodes, each with the weight of its sample: units
+        change no answer. The penalty is then on the weights of standardised columns, as in glmnet,
+        and ``objective_`` and the gap are about these; ``coef_`` holds the same weights for columns
+        as they are given, the shift in the bias. Sparse matrices and dicts stay as they are.
     temperature : float or "auto", default=0
         Weight of the log loss beside the cost: the predictor is judged by its cost plus
         ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
@@ -100,7 +108,7 @@ class AGM(StructuredModel):
     ----------
     classes_ : ndarray of shape (k,)
     coef_ : ndarray
-        All weights, node features first.
+        All weights, node features first, for columns in the units in which they are given.
     node_weights_ : ndarray of shape (n_features, k)
         View of ``coef_``; ``get_feature_names_out()`` names the rows. See also ``top_features``.
     edge_weights_ : ndarray of shape (n_edge_features, k, k)
@@ -117,6 +125,10 @@ class AGM(StructuredModel):
         mistake. 1 at infinity, where there is no cost in training.
     decision_ : str
         The decision that "auto" stands for.
+    loss_ : Loss
+        The loss, with the order of labels where that is known.
+    label_order_ : ndarray
+        With an ordered Categorical of pandas as labels: the order of its categories.
     type_labels_ : dict
         With ``node_types``: the labels that nodes of each type may get.
     duality_gap_ : float

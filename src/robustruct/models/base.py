@@ -16,8 +16,10 @@ from robustruct.engines.engine import Engine, PreparedShards, Samples
 from robustruct.engines.local import LocalEngine
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace
+from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
-from robustruct.losses import LossLike
+from robustruct.labels import category_order
+from robustruct.losses import LossLike, as_loss
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
@@ -46,6 +48,33 @@ from robustruct.validation import are_lists, as_listed, is_flat
 FROM_ROWS = ("n_features_in_", "feature_names_in_")
 
 
+UNEVEN = 100.0  # columns that differ more than this in size slow training down
+
+
+def _uneven_columns(shards: PreparedShards, plan: Plan) -> str | None:
+    """What to do about columns as training sees them, where their sizes differ much.
+
+    Only entries other than 0 count, as a rare attribute is not a small one.
+    """
+    if shards.local_problems is None:
+        return None
+    found = [squares_of_entries(one.design.nodes) for one in shards.local_problems.values()]
+    squares, counts = (np.sum(parts, axis=0) for parts in zip(*found, strict=True))
+    size = np.sqrt(np.divide(squares, counts, out=np.zeros(len(counts)), where=counts > 0))
+    used = np.flatnonzero(size > 0)
+    if not len(used) or size[used].max() <= UNEVEN * size[used].min():
+        return None
+    names = plan.space.node_feature_names
+    large, small = used[size[used].argmax()], used[size[used].argmin()]
+    remedy = "Scale them alike"
+    if plan.standardization.nodes is None and plan.space.is_numeric:
+        remedy += ", or give them densely, with standardize=True"
+    return (
+        f"Columns of very different size slow training down: {names[large]!r} is of size "
+        f"{size[large]:.2g}, {names[small]!r} of size {size[small]:.2g}. {remedy}."
+    )
+
+
 class StructuredModel(Prediction, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
@@ -68,6 +97,7 @@ class StructuredModel(Prediction, Inspection):
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: Decision = "auto",
+        standardize: bool = True,
         temperature: float | Literal["auto"] = 0.0,
         class_weight: ClassWeight | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
@@ -91,6 +121,7 @@ class StructuredModel(Prediction, Inspection):
         self.tol = tol
         self.max_iter = max_iter
         self.decision = decision
+        self.standardize = standardize
         self.temperature = temperature
         self.class_weight = class_weight
         self.forbidden = forbidden
@@ -139,18 +170,21 @@ class StructuredModel(Prediction, Inspection):
         check_parameters(self)
         started = time.perf_counter()
         checkpoints = checkpointing.opened(self)
-        data, kept = self._training_data(X, y, sample_weight, node_weight)
-        choice = self._choice(data, checkpoints)
-        best = None if choice is None else choice.best
-        settings = self if best is None else self._settings(best.setting[:2], best.alpha)
+        data, kept, order = self._training_data(X, y, sample_weight, node_weight)
+        settings = self._with_order(order)
+        choice = settings._choice(data, checkpoints)
+        if choice is not None:
+            settings = settings._settings(choice.best.setting[:2], choice.best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
         with (self.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
                 plan = shards.prepare(settings, tick)
             stopper = None
             if validation is not None:
-                stopper = EarlyStopping(self, plan.space, plan.classes, validation)
+                stopper = EarlyStopping(self, plan, settings.loss, validation, rows=bool(kept))
             learnt = self._learnt(shards, plan, choice)
+            if order is not None:
+                learnt["label_order_"] = order
             learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
@@ -164,14 +198,17 @@ class StructuredModel(Prediction, Inspection):
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
             left = self._time_left(started)
-            progress = self._learn(shards, optimizer, learnt, start, left, stopper, checkpoints)
-        self._warn(progress)
+            progress = self._learn(
+                shards, optimizer, plan, learnt, start, left, stopper, checkpoints
+            )
+            uneven = None if progress.converged else _uneven_columns(shards, plan)
+        self._warn(progress, uneven)
         return self
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: Any, node_weight: Any
-    ) -> tuple[ShardedData | Samples, Sequence[str]]:
-        """(what the engine takes, names of attributes that checking it has set)."""
+    ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
+        """(what the engine takes, attributes that checking it has set, order of the labels)."""
         if self._to_choose and (self.engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
                 f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
@@ -181,16 +218,24 @@ class StructuredModel(Prediction, Inspection):
         if isinstance(X, ShardedData):
             if not (y is None and sample_weight is None and node_weight is None):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return (X if rules is None else clean_shards(X, rules)), ()
+            return (X if rules is None else clean_shards(X, rules)), (), None
         X, y = as_listed(X), as_listed(y)
-        flat = is_flat(X)
+        flat, order = is_flat(X), category_order(y)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
         elif rules is not None:
             given = X, y, sample_weight, node_weight
             X, y, sample_weight, node_weight, found = clean_samples(*given, rules=rules)
             found.warn(rules)
-        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else ()
+        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else (), order
+
+    def _with_order(self, order: np.ndarray | None) -> Self:
+        """The same parameters for labels that have an order."""
+        if order is None:
+            return self
+        settings = copy.copy(self)
+        settings.loss = as_loss(self.loss).in_order(order)
+        return settings
 
     def _choice(
         self, data: ShardedData | Samples, checkpoints: Checkpoints | None
@@ -262,19 +307,21 @@ class StructuredModel(Prediction, Inspection):
         self,
         shards: PreparedShards,
         optimizer: Optimizer,
+        plan: Plan,
         learnt: Mapping[str, Any],
         start: np.ndarray | None,
         max_time: float | None = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> Progress:
-        """Take what is known before training, and train."""
+        """Take what is known before training, and train; ``start`` are weights like ``coef_``."""
         for name, value in learnt.items():
             setattr(self, name, value)
         outline = shards.outline
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         progress = Progress(outline, self.tol, max_time=max_time)
         if start is not None:
+            start = plan.weights_for_training(start)
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
@@ -302,15 +349,16 @@ class StructuredModel(Prediction, Inspection):
                 progress.report_start()
         self.status_ = progress.status(self.max_iter)
         self.history_, self.n_iter_ = progress.history, progress.n_iter
-        self.coef_, primal = progress.theta, progress.primal
+        theta, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
-            self.coef_, primal = stopper.theta, stopper.record.primal - outline.taken_off
+            theta, primal = stopper.theta, stopper.record.primal - outline.taken_off
             self.validation_loss_ = stopper.loss
+        self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
         return progress
 
-    def _warn(self, progress: Progress) -> None:
+    def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_
         advice = status.remedy
         if status is Status.INTERRUPTED and not progress.n_iter:
@@ -330,6 +378,8 @@ class StructuredModel(Prediction, Inspection):
             )
             if status is Status.MAX_ITER:
                 advice = progress.advice
+            if uneven is not None:
+                advice = f"{uneven} {advice}"
         else:
             return
         from sklearn.exceptions import ConvergenceWarning  # takes long to load

@@ -214,6 +214,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
         "decision": OneOf("auto", "map", "predictor", "bayes"),
+        "standardize": FLAG,
         "temperature": Temperature(),
         "class_weight": WithTheData(),
         "forbidden": NoIterator(),

@@ -16,6 +16,7 @@ from robustruct.graphs import Batch
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
 from robustruct.labels import encode_labels, sorted_labels
 from robustruct.losses import (
+    Loss,
     LossLike,
     as_loss,
     costs_with_unknown,
@@ -88,11 +89,27 @@ class Prediction(Estimator):
 
     def _encode(self, X: Any) -> tuple[Design, bool]:
         self._check_fitted()
+        X, flat = self._checked(X, hasattr(self, "n_features_in_"))
+        return self._space.encode(X), flat
+
+    def _checked(self, X: Any, rows: bool) -> tuple[Any, bool]:
+        """(X, whether its rows are the samples); ``rows`` tells whether they were in training."""
         X = as_listed(X)
         flat = is_flat(X)
-        if flat and hasattr(self, "n_features_in_"):
-            X = checked_rows(self, X)
-        return self._space.encode(X), flat
+        if flat and not rows:
+            raise InvalidInputError(
+                f"X is a {type(X).__name__} of shape {X.shape}, whose rows would be samples of one "
+                "node each, but the model was fitted on a list of samples; pass a list, [X] if "
+                "this is one sample.",
+                field="X",
+            )
+        return (checked_rows(self, X) if flat else X), flat
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss, with the order of labels that were given as an ordered Categorical."""
+        loss, order = as_loss(self.loss), getattr(self, "label_order_", None)
+        return loss if order is None else loss.in_order(order)
 
     def _scores(self, design: Design, theta: np.ndarray | None = None) -> Scores:
         weights = self.coef_ if theta is None else theta
@@ -444,7 +461,7 @@ class HeldOut:
     ) -> HeldOut:
         """Encoded as a fitted model does."""
         encoded = model._encode(X)
-        return cls(*encoded, model.classes_, model.loss, y, sample_weight, node_weight)
+        return cls(*encoded, model.classes_, model.loss_, y, sample_weight, node_weight)
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]

@@ -230,6 +230,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "inference_": lambda value: value in ("exact", "relaxed"),
     "n_samples_": _is_count,
     "n_nodes_": _is_count,
+    "label_order_": _are_labels,
     "n_features_in_": _is_count,
     "feature_names_in_": _are_labels,
     "input_": _is_dict,
@@ -344,7 +345,9 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
             return {"single": inner(value.single), "labels": labels, "default": default}
         return {"costs": inner(value.costs), "labels": labels}
     if isinstance(value, Loss) and type(value).__name__ in LOSSES:
-        return {"loss": type(value).__name__}
+        order = getattr(value, "order", None)
+        described = {"loss": type(value).__name__}
+        return described if order is None else {**described, "order": inner(order)}
     if isinstance(value, Status):
         return {"status": value.name}
     raise InvalidInputError(
@@ -393,7 +396,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
     if "single" in value:
         return CostMatrix(*(_restored(value[k], arrays) for k in ("single", "labels", "default")))
     if "loss" in value:
-        return LOSSES[value["loss"]]()
+        kind = LOSSES[value["loss"]]
+        return kind(_restored(value["order"], arrays)) if "order" in value else kind()  # type: ignore[call-arg]
     if "status" in value:
         return Status[value["status"]]
     ((tag, content),) = value.items()

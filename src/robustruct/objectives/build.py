@@ -8,7 +8,7 @@ the shards' objectives add up to that of all samples. Samples in memory are the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,15 @@ import numpy as np
 from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus, Rules
 from robustruct.constraints import Constraints
 from robustruct.errors import IncompatibleError, errors_at_lines
-from robustruct.features import Design, FeatureSpace, FeatureSummary, Parts, sorted_types
+from robustruct.features import (
+    Design,
+    FeatureSpace,
+    FeatureSummary,
+    Moments,
+    Parts,
+    Standardization,
+    sorted_types,
+)
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, sorted_labels
@@ -200,7 +208,9 @@ def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
         place = {kind: t for t, kind in enumerate(types)}
         type_of = np.array([place[kind] for kind in parts.types or ()], np.intp)
         return Summary(
-            FeatureSummary.of_parts(parts, hashed=hashed, source=corpus.name),
+            FeatureSummary.of_parts(
+                parts, hashed=hashed, source=corpus.name, weight=truth.sample_weight
+            ),
             LabelSummary.of(truth, types, type_of),
             bad,
         )
@@ -234,6 +244,8 @@ class Plan:
     inference: str
     n_jobs: int | None
     l1: float = 0.0
+    standardization: Standardization = field(default_factory=Standardization)
+    """What training does to dense features."""
 
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
         """The same for another objective, temperature and penalty."""
@@ -280,12 +292,20 @@ class Plan:
         }
         return {**found, "type_labels_": self.type_labels} if self.type_labels else found
 
+    def weights_for_given(self, theta: np.ndarray) -> np.ndarray:
+        """Weights for features as they are given, from those that training has found."""
+        return self.standardization.weights_for_given(self.space, theta, len(self.classes))
+
+    def weights_for_training(self, coef: np.ndarray) -> np.ndarray:
+        """The other way round: what to begin with."""
+        return self.standardization.weights_for_training(self.space, coef, len(self.classes))
+
     def assembled(self, corpus: Corpus) -> Problem | None:
         """The problem of one shard; None if it has no samples, or none with a weight."""
         if not len(corpus):
             return None
         with errors_at_lines(corpus.name, corpus.lines):
-            design = self.space.encode(corpus.X)
+            design = self.standardization.applied(self.space.encode(corpus.X))
             if self.inference == "relaxed" and design.batch.n_chords:
                 raise IncompatibleError(
                     f"{corpus.name} holds graphs with cycles, and shards are trained with exact "
@@ -329,6 +349,7 @@ class Settings(Protocol):
     inference: str
     n_jobs: int | None
     bias: bool
+    standardize: bool
     temperature: float
     l1: float
     objective: str
@@ -353,19 +374,32 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
     rules = Rules.of(settings.constraints, settings.bad_labels)
     if rules is not None:
         summary.bad_labels.warn(rules)
-    return planned(settings, space, summary.labels)
+    plan = planned(settings, space, summary.labels)
+    if not settings.standardize:
+        return plan
+    sides = summary.features.nodes, summary.features.edges
+    moments = [None if side is None else side.moments for side in sides]
+    return replace(plan, standardization=Standardization.of(space, *moments))
 
 
 def in_memory(
     settings: Settings, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
 ) -> tuple[Plan, Problem]:
     """The plan and the problem of samples that are all here, encoded as their space is learnt."""
-    space, design = FeatureSpace.fit(X, bias=settings.bias)
+    parts = Parts.of(X)
+    space, design = FeatureSpace.fit(parts, bias=settings.bias)
     batch = design.batch
     sizes = np.diff(batch.node_offsets)
     truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
     labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
     plan = planned(settings, space, labels)
+    if settings.standardize:
+        moments = [
+            None if blocks is None else Moments.of(blocks, truth.sample_weight)
+            for blocks in (parts.nodes, parts.edges)
+        ]
+        plan = replace(plan, standardization=Standardization.of(space, *moments))
+        plan.standardization.applied(design)
     relaxed = plan.temperature == 0.0 and relaxes(
         settings.objective, settings.inference, batch, len(plan.classes)
     )

@@ -102,6 +102,8 @@ def _identity(
         found["l1"] = float(model.l1)
     if getattr(model, "temperature", 0.0) > 0:
         found["temperature"] = str(float(model.temperature))
+    if not model.standardize:
+        found["standardize"] = False
     if model.alphas is not None:
         found["alphas"] = np.asarray(model.alphas).tolist()
     if stopper is not None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace
+from robustruct.losses import LossLike
 from robustruct.models.prediction import HeldOut
+from robustruct.objectives.build import Plan
 from robustruct.optimizers.optimizer import Record
-from robustruct.validation import as_listed, is_flat
+from robustruct.validation import as_listed
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -21,14 +22,16 @@ class EarlyStopping:
     """Called with every certificate; remembers the weights with the lowest validation loss."""
 
     def __init__(
-        self, model: StructuredModel, space: FeatureSpace, classes: np.ndarray, validation: Any
+        self, model: StructuredModel, plan: Plan, loss: LossLike, validation: Any, *, rows: bool
     ) -> None:
+        """``rows``: whether training samples are the rows of an array."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
-        X, y = map(as_listed, validation)
-        self.model = model
+        X, y = validation[0], as_listed(validation[1])
+        self.model, self.plan = model, plan
         try:
-            self.held_out = HeldOut(space.encode(X), is_flat(X), classes, model.loss, y)
+            X, flat = model._checked(X, rows)
+            self.held_out = HeldOut(plan.space.encode(X), flat, plan.classes, loss, y)
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         self.theta: np.ndarray | None = None
@@ -38,7 +41,8 @@ class EarlyStopping:
 
     def __call__(self, record: Record, theta: np.ndarray) -> bool:
         """True when ``patience`` evaluations have passed without a lower loss."""
-        loss = self.held_out.mean_cost(self.held_out.decided(self.model, theta))
+        decided = self.held_out.decided(self.model, self.plan.weights_for_given(theta))
+        loss = self.held_out.mean_cost(decided)
         if loss < self.loss:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:

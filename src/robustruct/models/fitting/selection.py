@@ -31,7 +31,7 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.progress import Pace, progress
 from robustruct.status import Status
-from robustruct.validation import check_some_weight
+from robustruct.validation import check_some_weight, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -518,9 +518,9 @@ class _Fold:
         trusted = model.duality_gap_ <= model.tol
         if not hasattr(self, "held_out"):
             given = self.test
-            self.held_out = HeldOut.of(
-                model, given.X, given.y, given.sample_weight, given.node_weight
-            )
+            encoded = model._space.encode(given.X), is_flat(given.X)
+            weights = given.sample_weight, given.node_weight
+            self.held_out = HeldOut(*encoded, model.classes_, model.loss, given.y, *weights)
         found = {}
         for decision in decisions:
             model.decision = decision
@@ -539,7 +539,7 @@ class _Fold:
             self.shards.again(self.plan)
         self.last = setting
         optimizer = self.model._chosen_optimizer(self.shards, self.plan)
-        self.model._learn(self.shards, optimizer, self.plan.learnt(), start)
+        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start)
 
     def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
         """The weights of the last fit, as large as they would be at the new temperature.
