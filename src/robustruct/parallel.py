@@ -19,6 +19,9 @@ T = TypeVar("T")
 CACHE_FRIENDLY = 2**18  # numbers, 2 MiB
 
 
+MOST = 64  # threads where there are fewer cores: each takes memory, and most would only wait
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads meant by ``n_jobs``: None is one, -1 all cores, -2 all but one."""
     if n_jobs is None:
@@ -30,7 +33,7 @@ def n_threads(n_jobs: int | None) -> int:
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    return min(n_jobs, max(MOST, cores)) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:

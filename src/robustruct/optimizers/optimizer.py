@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from robustruct.errors import InvalidInputError, shown
 from robustruct.game.certified import certified
 from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.status import Status
@@ -42,6 +43,30 @@ class Record:
     dual: float
     gap: float
     """Of the best bounds so far, relative: see `Progress`."""
+
+
+ROUNDING = 1e-6  # by which bounds may cross in a file, relative to their size
+
+
+def records(rows: np.ndarray) -> list[Record]:
+    """From rows as `astuple` makes them, read from a file; refuses what no fit has reported."""
+    if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != 5:
+        raise InvalidInputError("its history holds no records.")
+    number, time, primal, dual, gap = rows.T
+    sound = (number >= 0) & (number < 2**31) & (number == np.floor(number))
+    sound &= (time >= 0) & (time < 2**31) & (gap >= -ROUNDING)
+    sound &= ordered(dual, primal)
+    if not sound.all():
+        wrong = rows[int(np.argmin(sound))].tolist()
+        raise InvalidInputError(f"its history holds {shown(wrong)}, which no fit has reported.")
+    return [Record(int(row[0]), *row[1:]) for row in rows.tolist()]
+
+
+def ordered(dual: Any, primal: Any) -> Any:
+    """Whether lower bounds are below upper ones but for rounding; NaN is no bound."""
+    with np.errstate(invalid="ignore"):  # what is infinite on both sides
+        size = np.where(np.isfinite(primal), np.abs(primal), 0.0)
+    return (dual <= primal + ROUNDING * size) & (dual < np.inf) & (primal > -np.inf)
 
 
 @dataclass(frozen=True)
@@ -362,7 +387,7 @@ class Progress:
         """Go on from an earlier `state`; the clock goes on as well."""
         self.theta = state["theta"]
         self.primal, self.dual = state["primal"].item(), state["dual"].item()
-        self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
+        self.history = records(state["history"])
         self.stopped = state["stopped"].item()
         self.started = self.clock() - state["seconds"].item()
 
