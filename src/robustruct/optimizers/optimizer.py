@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError, shown
+from robustruct.errors import InternalError, InvalidInputError, shown
 from robustruct.game.certified import certified
 from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.status import Status
@@ -242,6 +242,8 @@ class Progress:
     """Part of the gap that must be gone when passes have doubled, or training has stalled."""
     stalled: bool = field(init=False, default=False)
     _has_passed: bool = field(init=False, default=False)
+    resumed: bool = field(init=False, default=False)
+    """Whether bounds and variables were read from a file."""
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
 
@@ -364,7 +366,16 @@ class Progress:
         outline = problem if isinstance(problem, Outline) else problem.outline
         rounding = outline.rounding(theta, primal, dual)
         best = np.maximum(self.dual, dual), np.minimum(self.primal, primal)  # NaN stays NaN
-        lower, upper = certified(*best, rounding, "the objective")
+        try:
+            lower, upper = certified(*best, rounding, "the objective")
+        except InternalError as error:
+            if not self.resumed:
+                raise
+            raise InvalidInputError(
+                f"after going on from a checkpoint bounds contradict each other: lower = {best[0]}, "
+                f"upper = {best[1]}. Its numbers were changed, or are of another version: remove "
+                "the checkpoint and fit anew."
+            ) from error
         return float(lower), float(upper)
 
     def report_start(self) -> None:
@@ -385,9 +396,21 @@ class Progress:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`; the clock goes on as well."""
-        self.theta = state["theta"]
-        self.primal, self.dual = state["primal"].item(), state["dual"].item()
-        self.history = records(state["history"])
+        history = records(state["history"])
+        primal, dual = state["primal"].item(), state["dual"].item()
+        reported = (
+            max((one.dual for one in history), default=-np.inf),
+            min((one.primal for one in history), default=np.inf),
+        )
+        taken_off = self.problem.taken_off
+        best = (dual + taken_off, primal + taken_off)
+        size = ROUNDING * max(abs(x) for x in (*reported, taken_off, 0.0) if np.isfinite(x))
+        if not (ordered(dual, primal) and np.allclose(best, reported, ROUNDING, size)):
+            raise InvalidInputError(
+                f"its bounds {dual:g} and {primal:g} are not those that its history reports."
+            )
+        self.theta, self.primal, self.dual, self.history = state["theta"], primal, dual, history
+        self.resumed = True
         self.stopped = state["stopped"].item()
         self.started = self.clock() - state["seconds"].item()
 
