@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +31,9 @@ distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 
 from robustruct.engines import DaskEngine  # noqa: E402
+from robustruct.engines.dask import worker  # noqa: E402
 from robustruct.engines.dask.shards import Attendance  # noqa: E402
+from robustruct.engines.dask.worker_pool import WorkerPool  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),  # one cluster, in one process of the test run
@@ -473,6 +476,39 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
     assert engine.last_.pool.silent == {victim}
     assert engine.last_.rebuilt >= 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
+
+
+def test_workers_of_another_version_are_refused_when_a_fit_starts(client, monkeypatch):
+    ours = dict(worker.VERSIONS)
+    monkeypatch.setattr(worker, "VERSIONS", ours | {"robustruct": "9.1", "numpy": "7.3"})
+    with pytest.raises(EngineError) as caught:
+        AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+    said = str(caught.value)
+    assert (
+        f"has robustruct {ours['robustruct']} (here 9.1), numpy {ours['numpy']} (here 7.3)" in said
+    )
+    assert "Python" not in said
+    assert "Install the same versions everywhere" in said
+
+
+def test_a_worker_that_cannot_be_asked_is_refused(client, monkeypatch):
+    """As one without robustruct, or with one from before the question."""
+    module = types.ModuleType("only_here")
+    exec("def versions(fit): return {}", module.__dict__)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    monkeypatch.setattr(worker, "versions", module.versions)
+    with pytest.raises(EngineError, match=r"has robustruct none that can be asked \(.*only_here"):
+        AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+
+
+def test_a_worker_of_another_version_that_joins_later_gets_no_shard(client, monkeypatch, caplog):
+    pool = WorkerPool(client, 60.0)
+    first, second = pool.fit_workers()
+    assert pool.checked == {first, second}
+    pool.checked, pool.place = {first}, {0: first}
+    monkeypatch.setattr(worker, "VERSIONS", {**worker.VERSIONS, "Python": "2.7"})
+    assert pool.fit_workers() == [first]
+    assert f"the Dask worker {second} has Python" in caplog.text
 
 
 def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):

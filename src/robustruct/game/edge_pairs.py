@@ -78,9 +78,7 @@ class EdgePairs:
         self.r, self.count = state["r"], state["count"]
         self.pair, self.mass = state["pair"], state["mass"]
 
-    def _check(
-        self, r: np.ndarray, pair: np.ndarray, mass: np.ndarray, count: np.ndarray
-    ) -> None:
+    def _check(self, r: np.ndarray, pair: np.ndarray, mass: np.ndarray, count: np.ndarray) -> None:
         k, parent = r.shape[1], self.batch.parent
         used = (np.arange(pair.shape[1]) < count[:, None]) & (parent >= 0)[:, None]
         node, place = np.nonzero(used)

@@ -60,6 +60,18 @@ def worker_info(client: Client) -> dict[str, Any]:
         return client.scheduler_info(n_workers=-1)["workers"]
 
 
+def _other_versions(address: str, found: Mapping[str, str]) -> EngineError:
+    differ = [
+        f"{name} {found.get(name, 'of an unknown version')} (here {ours})"
+        for name, ours in worker.VERSIONS.items()
+        if found.get(name, "") != ours
+    ]
+    return EngineError(
+        f"the Dask worker {address} has {', '.join(differ)}. Install the same versions everywhere, "
+        "or stop that worker."
+    )
+
+
 class WorkerPool:
     """Workers, and which of them has which shard."""
 
@@ -70,6 +82,8 @@ class WorkerPool:
         """Address of the worker that has each shard."""
         self.silent: set[str] = set()
         """Workers that were given up."""
+        self.checked: set[str] = set()
+        """Workers whose versions are ours."""
         self.heard: dict[str, tuple[float, float]] = {}
         """The last sign of life of each worker by its clock, and when we learnt of it."""
         self.kind_of: dict[Any, Kind] = {}
@@ -97,6 +111,27 @@ class WorkerPool:
                     "(`dask worker tcp://...`) and fit again."
                 )
             time.sleep(0.1)
+
+    def fit_workers(self) -> list[str]:
+        """The same, of our versions: others would train something else, or fail at any moment.
+
+        When a fit begins, one of another version is an error; one that joins later gets no shard.
+        """
+        asked = {
+            one: self.submit(worker.versions, one)
+            for one in self.workers()
+            if one not in self.checked
+        }
+        for address, found in self.answers(asked, self.give_up).items():
+            if found == worker.VERSIONS:
+                self.checked.add(address)
+            elif not isinstance(found, Missing):
+                refusal = _other_versions(address, found)
+                if not self.place:
+                    raise refusal
+                LOG.warning("%s", refusal)
+                self.silent.add(address)
+        return self.workers()
 
     def _listen(self, workers: dict[str, Any]) -> None:
         now = time.monotonic()
@@ -135,7 +170,7 @@ class WorkerPool:
         """Deal out shards to the workers that have the fewest."""
         for number in numbers:
             self.place.pop(number, None)
-        addresses = self.workers()
+        addresses = self.fit_workers()
         load = self.load(addresses)
         for number in numbers:
             address = min(load, key=lambda one: len(load[one]))
@@ -184,6 +219,10 @@ class WorkerPool:
                     f"workers died again and again at the same work ({error}); most often they "
                     "run out of memory. Use more and smaller shards, or workers with more memory."
                 ) from error
+            except (ImportError, AttributeError) as error:
+                if kind is not None and kind[1] == worker.versions.__name__:
+                    return {"robustruct": f"none that can be asked ({error})"}
+                raise
         task.cancel()
         return Missing(tuple(self.load([address])[address]))
 
