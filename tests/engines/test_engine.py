@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 from itertools import pairwise
 
 import numpy as np
@@ -31,9 +30,9 @@ distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 
 from robustruct.engines import DaskEngine  # noqa: E402
-from robustruct.engines.dask import worker  # noqa: E402
+from robustruct.engines.dask import versions  # noqa: E402
 from robustruct.engines.dask.shards import Attendance  # noqa: E402
-from robustruct.engines.dask.worker_pool import WorkerPool  # noqa: E402
+from robustruct.engines.dask.worker_pool import WorkerPool, worker_info  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),  # one cluster, in one process of the test run
@@ -479,26 +478,15 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
 
 
 def test_workers_of_another_version_are_refused_when_a_fit_starts(client, monkeypatch):
-    ours = dict(worker.VERSIONS)
-    monkeypatch.setattr(worker, "VERSIONS", ours | {"robustruct": "9.1", "numpy": "7.3"})
+    theirs = versions.ours()
+    here = {**theirs, "robustruct": "9.1", "numpy": "7.3"}
+    monkeypatch.setattr(versions, "ours", lambda: here)
     with pytest.raises(EngineError) as caught:
         AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
     said = str(caught.value)
-    assert (
-        f"has robustruct {ours['robustruct']} (here 9.1), numpy {ours['numpy']} (here 7.3)" in said
-    )
+    assert f"has robustruct {theirs['robustruct']} (here 9.1), numpy {theirs['numpy']} (h" in said
     assert "Python" not in said
     assert "Install the same versions everywhere" in said
-
-
-def test_a_worker_that_cannot_be_asked_is_refused(client, monkeypatch):
-    """As one without robustruct, or with one from before the question."""
-    module = types.ModuleType("only_here")
-    exec("def versions(fit): return {}", module.__dict__)
-    monkeypatch.setitem(sys.modules, "only_here", module)
-    monkeypatch.setattr(worker, "versions", module.versions)
-    with pytest.raises(EngineError, match=r"has robustruct none that can be asked \(.*only_here"):
-        AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
 
 
 def test_a_worker_of_another_version_that_joins_later_gets_no_shard(client, monkeypatch, caplog):
@@ -506,9 +494,19 @@ def test_a_worker_of_another_version_that_joins_later_gets_no_shard(client, monk
     first, second = pool.fit_workers()
     assert pool.checked == {first, second}
     pool.checked, pool.place = {first}, {0: first}
-    monkeypatch.setattr(worker, "VERSIONS", {**worker.VERSIONS, "Python": "2.7"})
+    here = {**versions.ours(), "Python": "2.7"}
+    monkeypatch.setattr(versions, "ours", lambda: here)
     assert pool.fit_workers() == [first]
     assert f"the Dask worker {second} has Python" in caplog.text
+
+
+def test_a_worker_without_robustruct_is_asked_all_the_same(client, monkeypatch):
+    """Were it asked by a task of ours, loading that would end it."""
+    monkeypatch.setattr(versions, "PACKAGES", ["robustruct", "numpy", "not-to-be-found"])
+    (address, *_), here = worker_info(client), versions.ours()
+    found = versions.versions_of(client, [address])[address]
+    assert found == here
+    assert found["not-to-be-found"] == "not installed"
 
 
 def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):

@@ -8,16 +8,13 @@ again.
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from distributed import Worker, get_worker, secede
 
-from robustruct._version import __version__
 from robustruct.engines.dask.group import PRESENT, RECEIVE, Mailbox, Message
 from robustruct.engines.dask.training import Assignment, Line, News, Outcome, Training
 from robustruct.formats.corpus import Corpus
@@ -108,19 +105,6 @@ def _states(worker: Worker) -> dict[str, WorkerState]:
 
 
 # ------------------------------------------------------------------------------------------- tasks
-
-
-VERSIONS = {
-    "robustruct": __version__,
-    "numpy": ".".join(np.__version__.split(".")[:2]),
-    "Python": f"{sys.version_info.major}.{sys.version_info.minor}",
-}
-"""What must be the same for workers to train together."""
-
-
-def versions(fit: str) -> dict[str, str]:
-    """Those of this worker."""
-    return VERSIONS
 
 
 def read_summary(fit: str, number: int, shard: Shard, hashed: int | None) -> Summary:

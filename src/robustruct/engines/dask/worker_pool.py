@@ -25,6 +25,7 @@ from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker
 
 from robustruct.engines.dask import worker
+from robustruct.engines.dask.versions import refusal, versions_of
 from robustruct.engines.dask.worker import Missing
 from robustruct.errors import EngineError
 
@@ -58,18 +59,6 @@ def worker_info(client: Client) -> dict[str, Any]:
     """What the scheduler knows of each worker, by address."""
     with scheduler_must_answer(client):
         return client.scheduler_info(n_workers=-1)["workers"]
-
-
-def _other_versions(address: str, found: Mapping[str, str]) -> EngineError:
-    differ = [
-        f"{name} {found.get(name, 'of an unknown version')} (here {ours})"
-        for name, ours in worker.VERSIONS.items()
-        if found.get(name, "") != ours
-    ]
-    return EngineError(
-        f"the Dask worker {address} has {', '.join(differ)}. Install the same versions everywhere, "
-        "or stop that worker."
-    )
 
 
 class WorkerPool:
@@ -117,19 +106,17 @@ class WorkerPool:
 
         When a fit begins, one of another version is an error; one that joins later gets no shard.
         """
-        asked = {
-            one: self.submit(worker.versions, one)
-            for one in self.workers()
-            if one not in self.checked
-        }
-        for address, found in self.answers(asked, self.give_up).items():
-            if found == worker.VERSIONS:
+        unknown = [address for address in self.workers() if address not in self.checked]
+        with scheduler_must_answer(self.client):
+            found = versions_of(self.client, unknown)
+        for address, versions in found.items():
+            refused = refusal(address, versions)
+            if refused is None:
                 self.checked.add(address)
-            elif not isinstance(found, Missing):
-                refusal = _other_versions(address, found)
-                if not self.place:
-                    raise refusal
-                LOG.warning("%s", refusal)
+            elif not self.place:
+                raise refused
+            else:
+                LOG.warning("%s", refused)
                 self.silent.add(address)
         return self.workers()
 
@@ -219,10 +206,6 @@ class WorkerPool:
                     f"workers died again and again at the same work ({error}); most often they "
                     "run out of memory. Use more and smaller shards, or workers with more memory."
                 ) from error
-            except (ImportError, AttributeError) as error:
-                if kind is not None and kind[1] == worker.versions.__name__:
-                    return {"robustruct": f"none that can be asked ({error})"}
-                raise
         task.cancel()
         return Missing(tuple(self.load([address])[address]))
 
