@@ -10,7 +10,6 @@ import numpy as np
 from robustruct.arrays import refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
-
 ROOM, WASTE = 2**26, 64
 """NumPy gives every text the room of the longest: bytes of that, and times what the texts need,
 beyond which they stay Python's own."""

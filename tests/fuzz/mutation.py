@@ -95,8 +95,8 @@ def mutated_text(rng: Rng, content: str) -> bytes:
 SCALARS: list[Any] = [
     None, True, False, 0, 1, -1, 2, 5, 2**31, 2**53 + 1, -(2**63), 2**63, 2**70, 10**400, 0.0, -0.5,
     1e-300, 1e300, float("nan"), float("inf"), -float("inf"), "", "a", "A", "\0", "a\0", "\ud800",
-    10**4000, 1e308, 5e-324, 1e100, "O", "B-x", "I-x", "x" * 2000, "<U1000000000", "exact", "map", "predictor", "tuple", "float",
-    "1e999",
+    10**4000, 1e308, 5e-324, 1e100, "O", "B-x", "I-x", "x" * 2000, "<U1000000000", "exact",
+    "map", "predictor", "tuple", "float", "1e999",
 ]  # fmt: skip
 
 
@@ -144,7 +144,8 @@ def _places(tree: Any) -> Any:
 
 
 NUMBERS = [
-    0, 1, -1, 2, 7, 127, 2**31 - 1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 0.5, 1e308, 5e-324,
+    0, 1, -1, 2, 7, 127, 2**31 - 1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 0.5, 1e308,
+    5e-324,
 ]  # fmt: skip
 DTYPES = [np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_, np.float16]
 

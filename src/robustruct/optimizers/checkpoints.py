@@ -373,7 +373,7 @@ class Checkpoints:
                 part.restore(states[title])
             except InvalidInputError as error:
                 raise InvalidInputError(
-                    f"cannot go on from {self._last_good} in {self.folder!r}: {str(error):.400} No "
+                    f"cannot go on from {self._last_good} in {self.folder!r}: {error!s:.400} No "
                     "fit has written that. Remove the checkpoint."
                 ) from None
         self._arrays = None  # as large as the state itself

@@ -372,8 +372,8 @@ class Progress:
             if not self.resumed:
                 raise
             raise InvalidInputError(
-                f"after going on from a checkpoint bounds contradict each other: lower = {best[0]}, "
-                f"upper = {best[1]}. Its numbers were changed, or are of another version: remove "
+                f"after going on from a checkpoint bounds contradict each other: {best[0]} is not "
+                f"below {best[1]}. Its numbers were changed, or are of another version: remove "
                 "the checkpoint and fit anew."
             ) from error
         return float(lower), float(upper)

@@ -35,10 +35,11 @@ def _of(answer: Mapping[str, Any]) -> Versions:
 
 def versions_of(client: Client, addresses: Sequence[str]) -> dict[str, Versions]:
     """The versions of those workers that answer."""
-    message = {"op": "versions", "packages": PACKAGES}
+    message, scheduler = {"op": "versions", "packages": PACKAGES}, client.scheduler
+    assert scheduler is not None  # of a client that runs
 
     async def ask(address: str) -> Any:
-        asked = client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+        asked = scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
         try:
             return (await asyncio.wait_for(asked, PATIENCE)).get(address)
         except (TimeoutError, OSError):
