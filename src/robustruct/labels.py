@@ -10,6 +10,10 @@ import numpy as np
 from robustruct.arrays import refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
+ROOM, WASTE = 2**26, 64
+"""NumPy gives every text the room of the longest: bytes of that, and times what the texts need,
+beyond which they stay Python's own."""
+
 
 def as_labels(labels: Any) -> np.ndarray:
     """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
@@ -100,11 +104,14 @@ def exactly_comparable(arrays: Sequence[np.ndarray]) -> bool:
     """Whether NumPy can put labels into one array and none of them becomes another label.
 
     It would turn numbers beside text into text, and integers beside floats into floats, of which
-    there are not enough beyond 2**53.
+    there are not enough beyond 2**53. One long text would take its room for every label.
     """
     kinds = {_kind(array) for array in arrays}
     if len(kinds) != 1 or kinds & {"O", "V"}:
         return False
+    if kinds == {"U"}:
+        together = sum(map(len, arrays)) * max(array.dtype.itemsize for array in arrays)
+        return together <= max(ROOM, WASTE * sum(array.nbytes for array in arrays))
     if np.result_type(*arrays).kind != "f":
         return True
     return not any(
@@ -128,7 +135,9 @@ def _array_of(values: list[Any]) -> np.ndarray:
     """Labels of one family as NumPy would have them, if that changes none of them."""
     families = {family(label) for label in values}
     if families == {"str"}:
-        return np.asarray(values)
+        together = 4 * len(values) * max(map(len, values))
+        wide = together > ROOM and together > WASTE * 4 * sum(map(len, values))
+        return _objects(values) if wide else np.asarray(values)
     if families <= {"number"}:
         array = np.asarray(values)
         integers = any(isinstance(label, int | np.integer) for label in values)

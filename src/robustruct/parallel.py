@@ -19,6 +19,47 @@ T = TypeVar("T")
 CACHE_FRIENDLY = 2**18  # numbers, 2 MiB
 
 
+def available_memory() -> float:
+    """Bytes that this process may still take; infinite where the system does not tell.
+
+    A container may allow less than the machine has.
+    """
+    free = [_machine_memory()]
+    for limit, used, cached in _CONTAINERS:
+        try:
+            with open(limit) as most, open(used) as now, open(cached) as statistics:
+                files = [line.split()[1] for line in statistics if line.startswith("inactive_file")]
+                free.append(float(most.read()) - float(now.read()) + float(files[0]))
+        except (OSError, ValueError, IndexError):  # no such limit, or the word "max"
+            continue
+    return max(0.0, min(free))
+
+
+_GROUP = "/sys/fs/cgroup/memory"
+_CONTAINERS = (
+    (f"{_GROUP}.max", f"{_GROUP}.current", f"{_GROUP}.stat"),
+    (f"{_GROUP}/memory.limit_in_bytes", f"{_GROUP}/memory.usage_in_bytes", f"{_GROUP}/memory.stat"),
+)
+"""Control groups of version 2 and 1: the limit, what is taken, and how much of it is files that
+the system drops when memory is short."""
+
+
+def _machine_memory() -> float:
+    try:
+        with open("/proc/meminfo") as file:
+            said = dict(line.split(":") for line in file)
+        return 1024.0 * sum(int(said[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+    except (OSError, ValueError, KeyError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # Windows
+        return float("inf")
+
+
+MOST = 64  # threads where there are fewer cores: each takes memory, and most would only wait
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads meant by ``n_jobs``: None is one, -1 all cores, -2 all but one."""
     if n_jobs is None:
@@ -30,7 +71,7 @@ def n_threads(n_jobs: int | None) -> int:
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    return min(n_jobs, max(MOST, cores)) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:

@@ -30,7 +30,9 @@ distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 
 from robustruct.engines import DaskEngine  # noqa: E402
+from robustruct.engines.dask import versions  # noqa: E402
 from robustruct.engines.dask.shards import Attendance  # noqa: E402
+from robustruct.engines.dask.worker_pool import WorkerPool, worker_info  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),  # one cluster, in one process of the test run
@@ -487,6 +489,38 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
     assert engine.last_.pool.silent == {victim}
     assert engine.last_.rebuilt >= 1
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
+
+
+def test_workers_of_another_version_are_refused_when_a_fit_starts(client, monkeypatch):
+    theirs = versions.ours()
+    here = {**theirs, "robustruct": "9.1", "numpy": "7.3"}
+    monkeypatch.setattr(versions, "ours", lambda: here)
+    with pytest.raises(EngineError) as caught:
+        AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+    said = str(caught.value)
+    assert f"has robustruct {theirs['robustruct']} (here 9.1), numpy {theirs['numpy']} (h" in said
+    assert "Python" not in said
+    assert "Install the same versions everywhere" in said
+
+
+def test_a_worker_of_another_version_that_joins_later_gets_no_shard(client, monkeypatch, caplog):
+    pool = WorkerPool(client, 60.0)
+    first, second = pool.fit_workers()
+    assert pool.checked == {first, second}
+    pool.checked, pool.place = {first}, {0: first}
+    here = {**versions.ours(), "Python": "2.7"}
+    monkeypatch.setattr(versions, "ours", lambda: here)
+    assert pool.fit_workers() == [first]
+    assert f"the Dask worker {second} has Python" in caplog.text
+
+
+def test_a_worker_without_robustruct_is_asked_all_the_same(client, monkeypatch):
+    """Were it asked by a task of ours, loading that would end it."""
+    monkeypatch.setattr(versions, "PACKAGES", ["robustruct", "numpy", "not-to-be-found"])
+    (address, *_), here = worker_info(client), versions.ours()
+    found = versions.versions_of(client, [address])[address]
+    assert found == here
+    assert found["not-to-be-found"] == "not installed"
 
 
 def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):

@@ -35,6 +35,20 @@ def write(tmp_path):
     return written
 
 
+@pytest.mark.parametrize("content", ["a O\rb P\r", "a\tO\rb\tP\r\r", "a O\rb P\r\n"])
+@pytest.mark.parametrize("name", ["data", "data.conll", "data.crfsuite", "data.jsonl"])
+def test_lines_that_end_with_a_carriage_return_alone_are_refused(write, content, name):
+    """They would be one sample of one node."""
+    with pytest.raises(
+        FileFormatError, match=r"line 1: its lines end with a carriage return .* tr"
+    ):
+        read_corpus(write(content, name))
+
+
+def test_lines_that_end_as_on_windows_are_read(write):
+    assert [len(labels) for labels in read_corpus(write("a O\r\nb P\r\n\r\nc O\r\n")).y] == [2, 1]
+
+
 # ------------------------------------------------------------------------- costs
 
 
@@ -46,7 +60,7 @@ def test_empty_lines_before_costs_are_passed_over(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (",A,B\rA,0,1\rB,1,0\r", "line 1: this is not CSV"),
+        (",A,B\rA,0,1\rB,1,0\r", "line 1: its lines end with a carriage return alone"),
         (",A\n" + "x" * 200_000 + ",0\n", "line 2: this is not CSV (field larger"),
         ("true\n", "line 1: no label is named"),
         (",A\nA," + "9" * 400 + "\n", "line 2: the cost '999"),

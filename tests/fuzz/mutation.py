@@ -95,8 +95,8 @@ def mutated_text(rng: Rng, content: str) -> bytes:
 SCALARS: list[Any] = [
     None, True, False, 0, 1, -1, 2, 5, 2**31, 2**53 + 1, -(2**63), 2**63, 2**70, 10**400, 0.0, -0.5,
     1e-300, 1e300, float("nan"), float("inf"), -float("inf"), "", "a", "A", "\0", "a\0", "\ud800",
-    "O", "B-x", "I-x", "x" * 2000, "<U1000000000", "exact", "map", "predictor", "tuple", "float",
-    "1e999",
+    10**4000, 1e308, 5e-324, 1e100, "O", "B-x", "I-x", "x" * 2000, "<U1000000000", "exact",
+    "map", "predictor", "tuple", "float", "1e999",
 ]  # fmt: skip
 
 
@@ -143,7 +143,10 @@ def _places(tree: Any) -> Any:
             yield from _places(tree[key])
 
 
-NUMBERS = [0, 1, -1, 2, 7, 127, 2**31 - 1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 0.5]
+NUMBERS = [
+    0, 1, -1, 2, 7, 127, 2**31 - 1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 0.5, 1e308,
+    5e-324,
+]  # fmt: skip
 DTYPES = [np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_, np.float16]
 
 
@@ -153,7 +156,7 @@ def mutated_arrays(rng: Rng, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
     name = pick(rng, sorted(arrays))
     array = arrays[name]
     with np.errstate(all="ignore"):
-        match int(rng.integers(8)):
+        match int(rng.integers(12)):
             case 0:
                 del arrays[name]
             case 1:
@@ -168,6 +171,15 @@ def mutated_arrays(rng: Rng, arrays: dict[str, np.ndarray]) -> dict[str, np.ndar
                 arrays[name] = arrays[pick(rng, sorted(arrays))]
             case 6:
                 arrays[ascii(pick(rng, SCALARS))] = arrays.pop(name)
+            case 7 if array.ndim:
+                axis = int(rng.integers(array.ndim))
+                arrays[name] = np.concatenate([array, array], axis=axis)
+            case 8 if array.size:
+                flat = array.reshape(-1)
+                arrays[name] = flat[rng.permutation(array.size)].reshape(array.shape)
+            case 9:
+                factor = pick(rng, (0.5, 2.0, -1.0, 1e6, 1e-6))
+                arrays[name] = (array * factor).astype(array.dtype)
             case _ if array.size:
                 flat = array.reshape(-1)
                 some = rng.integers(array.size, size=int(rng.integers(1, 4)))

@@ -32,7 +32,7 @@ from mutation import (
 from safetensors.numpy import save_file
 
 import robustruct
-from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
+from robustruct import AGM, CRF, SSVM, AutoModel, Checkpoint, Graph
 from robustruct.formats.container import Kind, checksum, read_container
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
@@ -279,6 +279,8 @@ def _models() -> list[Parts]:
         for rows in (np.eye(2), np.ones((2, 2)))
     ]
     given.append((SSVM(alpha=1.0, tol=0.5), typed, [["u", "v"], ["w", "v"]]))
+    warm = AutoModel(alphas=[1.0], cv=2, max_iter=20, random_state=0)
+    given.append((warm, dense * 2, [[0, 1], [1, 1, 0]] * 2))
     columns = read_corpus(written(CONLL.encode(), "data.conll"))
     parts = []
     for number, (model, X, y) in enumerate(given):
@@ -307,8 +309,13 @@ def sealed(path: Any, kind: Kind, description: Any, arrays: dict[str, np.ndarray
 
 
 def use(path: Any, samples: Any) -> None:
-    """Load a model and ask it for everything."""
+    """Load a model and ask it for everything; what was accepted can be saved again."""
     model = robustruct.load(path)
+    assert model.checkpoint is None
+    assert model.engine is None
+    assert model.duality_gap_ >= -1e-6
+    assert all(one.dual <= one.primal + 1e-6 * abs(one.primal) for one in model.history_)
+    model.save(path)
     for name in vars(model):
         assert name.startswith("_") or not callable(getattr(type(model), name, None)), name
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -316,7 +323,11 @@ def use(path: Any, samples: Any) -> None:
         for labels, x in zip(model.predict(samples), samples, strict=True):
             assert set(np.asarray(labels).tolist()) <= set(model.classes_.tolist())
             assert len(labels) == (x.n_nodes if isinstance(x, Graph) else len(x))
-        model.decision_function(samples)
+        for part in model.decision_function(samples):
+            assert not np.isnan(part).any()
+        for part in model.predict_proba(samples):
+            assert np.isfinite(part).all()
+            np.testing.assert_allclose(np.sum(part, axis=-1), 1.0, atol=1e-6)
         model.top_features(model.classes_[0], 2)
         model.top_transitions(2)
         repr(model)
@@ -361,6 +372,8 @@ def _fits() -> list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], s
         (SSVM, {}, cycles, {}),
         (AGM, {"optimizer": "subgradient"}, X, {}),
         (AGM, {"inference": "relaxed"}, cycles, {}),
+        (AGM, {"temperature": 1.0}, X, {}),
+        (SSVM, {"alpha": None, "alphas": [0.1, 1.0], "cv": 2}, X, {}),
     ]
     found = []
     for Model, parameters, samples, options in cases:
@@ -386,7 +399,9 @@ def _resumed(case: Any, put: Callable[[Any], None]) -> None:
         make(max_iter=5, checkpoint=Checkpoint(folder, 1, resume=True)), *data, **options
     )
     assert np.isfinite(model.coef_).all()
-    assert not np.isnan(model.duality_gap_)
+    assert model.duality_gap_ >= -1e-6, model.duality_gap_
+    assert all(one.dual <= one.primal + 1e-6 * abs(one.primal) for one in model.history_)
+    assert np.isfinite(np.concatenate(model.decision_function(data[0]))).all()
 
 
 def checkpoint_bytes(rng: Rng) -> None:

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from robustruct.features import FeatureSpace
 from robustruct.formats import container
 from robustruct.formats.container import packed_strings, unpacked_strings
 from robustruct.formats.recognise import restored
+from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import Absolute, CostMatrix, Hamming
 from robustruct.models.storage import MODEL
 
@@ -297,6 +299,13 @@ def test_a_sound_file_with_a_wrong_description(saved, change, message):
         robustruct.load(saved)
 
 
+NAMES = ("nodes.names", "nodes.name_offsets")
+
+
+def n_names(arrays):
+    return len(arrays["nodes.name_offsets"]) - 1
+
+
 FORGED = {
     "a method": (lambda d, a: d["attributes"].update(predict=5), "holds 'predict', which no model"),
     "a private name": (lambda d, a: d["attributes"].update(_space=5), "holds '_space', which no"),
@@ -310,6 +319,59 @@ FORGED = {
         "its coef_ is not what a fit",
     ),
     "too few weights": (lambda d, a: a.update(coef_=a["coef_"][1:]), "its weights do not fit"),
+    "a name twice": (
+        lambda d, a: a.update(dict(zip(NAMES, packed_strings(["w:a"] * n_names(a)), strict=True))),
+        "its features hold the name 'w:a' twice",
+    ),
+    "a name that is no text": (
+        lambda d, a: (
+            d["space"]["nodes"].update(names=list(range(n_names(a)))),
+            [a.pop(name) for name in NAMES],
+        ),
+        "names that are no text",
+    ),
+    "where to write": (
+        lambda d, a: d["parameters"].update(checkpoint="elsewhere"),
+        "it sets checkpoint, which belongs to one fit",
+    ),
+    "where to train": (
+        lambda d, a: d["parameters"].update(engine=None),
+        "it sets engine, which belongs to one fit",
+    ),
+    "a weight near the end": (lambda d, a: a["coef_"].put(0, 1e308), "its coef_ is not what a fit"),
+    "a cost near the end": (lambda d, a: a["cost_"].put(1, -1e308), "its cost_ is not what a fit"),
+    "an endless temperature": (
+        lambda d, a: d["attributes"].update(temperature_=10**4000),
+        "its temperature_ is not what a fit",
+    ),
+    "next to no temperature": (
+        lambda d, a: d["attributes"].update(absolute_temperature_=5e-324),
+        "its absolute_temperature_ is not what a fit",
+    ),
+    "a pass beyond counting": (
+        lambda d, a: a["history_"].put(0, 1e300),
+        r"its history holds .*which no fit has reported",
+    ),
+    "crossing bounds": (
+        lambda d, a: a["history_"].put(3, a["history_"][0, 2] + 1.0),
+        r"its history holds .*which no fit has reported",
+    ),
+    "a negative gap": (
+        lambda d, a: d["attributes"].update(duality_gap_=-1.0),
+        "its duality_gap_ is not what a fit",
+    ),
+    "no objective": (
+        lambda d, a: d["attributes"].update(objective_={"float": "nan"}),
+        "its objective_ is not what a fit",
+    ),
+    "more samples than there are numbers": (
+        lambda d, a: d["attributes"].update(n_samples_=10**4000),
+        "its n_samples_ is not what a fit",
+    ),
+    "an endless parameter": (
+        lambda d, a: d["parameters"].update(tol=10**4000),
+        "tol is the relative duality gap",
+    ),
     "a label twice": (
         lambda d, a: d["attributes"]["classes_"]["items"].__setitem__(0, "N"),
         "its classes_ is not",
@@ -321,7 +383,7 @@ FORGED = {
     "no passes": (lambda d, a: d["attributes"].update(n_iter_=-1), "its n_iter_ is not what a fit"),
     "an infinite pass": (
         lambda d, a: a["history_"].put(0, np.inf),
-        "does not describe a model in full",
+        r"its history holds .*which no fit has reported",
     ),
     "a negative temperature": (
         lambda d, a: d["attributes"].update(temperature_=-1.0),
@@ -369,6 +431,40 @@ def test_a_description_that_is_none(saved, text):
     save_file(arrays, saved, header)
     with pytest.raises(InvalidInputError, match="its description is no"):
         robustruct.load(saved)
+
+
+def test_a_model_out_of_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "model")
+    with pytest.raises(InvalidInputError, match="it is a pipe or a device; copy"):
+        robustruct.load(tmp_path / "model")
+
+
+def test_one_long_label_among_many_takes_the_room_of_its_own(tmp_path):
+    labels = ["x" * 1_000_000, *(f"label-{i}" for i in range(4_999))]
+    tracemalloc.start()
+    found = as_labels(labels)
+    together = [np.array([label]) for label in labels]
+    distinct = sorted_labels(together)
+    codes = encode_labels(found, distinct, "y")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.tolist() == labels
+    assert distinct.tolist() == sorted(labels)
+    assert distinct[codes].tolist() == labels
+    assert peak < 20 * sum(map(len, labels))
+
+
+def test_a_file_with_one_long_label_takes_the_room_of_its_own(saved):
+    description, arrays, _ = container.read_container(saved, MODEL)
+    labels = ["x" * 1_000_000, *(f"label-{i}" for i in range(999))]
+    description["attributes"]["classes_"] = {"items": labels, "dtype": "<U1000000"}
+    container.write_container(saved, MODEL, description, arrays)
+    tracemalloc.start()
+    with pytest.raises(InvalidInputError, match="its weights do not fit"):
+        robustruct.load(saved)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * sum(map(len, labels))
 
 
 def test_a_version_in_other_digits(saved):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpoint_fits import outcome
+from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -24,7 +25,7 @@ import robustruct
 from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.datasets import make_chains
 from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.formats.container import Kind, read_container, write_container
+from robustruct.formats.container import Kind, checksum, read_container, write_container
 from robustruct.formats.shards import ShardedData
 from robustruct.models import base
 from robustruct.objectives.build import in_memory
@@ -477,7 +478,35 @@ FORGED: dict[str, tuple[Any, str]] = {
     "more": (lambda d, a: a.update({"progress.x": np.zeros(1)}), "progress.x is not known"),
     "no seed": (lambda d, a: d.update(seed=-1), "does not describe a checkpoint"),
     "no identity": (lambda d, a: d.pop("identity"), "does not describe a checkpoint"),
-    "scores of nothing": (lambda d, a: d.update(alpha_scores=[[1]]), "does not describe"),
+    "a lower bound above": (
+        lambda d, a: a["progress.dual"].put(0, a["progress.primal"].item() + 1.0),
+        "its bounds .* are not those that its history reports",
+    ),
+    "an upper bound below": (
+        put("progress.primal", -np.inf),
+        "its bounds .* are not those that its history reports",
+    ),
+    "a lower bound too good": (
+        lambda d, a: a["progress.dual"].put(0, a["progress.primal"].item()),
+        "its bounds .* are not those that its history reports",
+    ),
+    "a history that crosses": (
+        lambda d, a: a["progress.history"].put(3, a["progress.history"][0, 2] + 1.0),
+        "its history holds .*which no fit has reported",
+    ),
+    "a pass beyond counting": (put("progress.history", 1e300), "progress.history holds 1e"),
+    "endless steps": (put("optimizer.inner", 2**30), "optimizer.inner holds"),
+    "a predictor that is none": (put("optimizer.shards.0.p0", 3.0), "p0 is no distribution"),
+    "lists shorter than counted": (
+        lambda d, a: a.update(
+            {"optimizer.shards.0.mass": np.pad(a["optimizer.shards.0.mass"], ((0, 0), (0, 20)))}
+        ),
+        "counts more than there is",
+    ),
+    "pairs against their nodes": (
+        lambda d, a: a["optimizer.shards.0.mass"].__imul__(0.5),
+        "its pairs of labels contradict the labels of their nodes",
+    ),
 }
 
 
@@ -504,6 +533,70 @@ def test_forged_labellings_on_cycles_are_refused(tmp_path):
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match="names labels that there are not"):
         model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
+
+
+def test_bounds_that_cross_later_name_the_checkpoint(tmp_path):
+    """What adversaries gained is not recomputed, but no bound may come of what contradicts."""
+    X, y = chains(6)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path).fit(X, y)
+    path = path_of(tmp_path, 2)
+    description, arrays, _ = read_container(path, CHECKPOINT)
+    arrays["optimizer.n_mixed"][:] = 1
+    arrays["optimizer.mixed_gains"] = np.array([1e6])
+    arrays["optimizer.mixed_moments"] = np.zeros((1, len(model.coef_)))
+    write_container(path, CHECKPOINT, description, arrays)
+    model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=60)
+    with pytest.raises(InvalidInputError, match="after going on from a checkpoint bounds contrad"):
+        model.fit(X, y)
+
+
+TRIALS: dict[str, Any] = {
+    "none": [],
+    "no list": 5,
+    "too short": [["game", "0.0", 0.1]],
+    "another member": [["likelihood", "0.0", 0.1, "map", -0.5, True, 2]],
+    "a score of nan": [["game", "0.0", 0.1, "map", float("nan"), True, 2]],
+    "an endless alpha": [["game", "0.0", 10**4000, "map", -0.5, True, 2]],
+    "no temperature": [["game", "warm", 0.1, "map", -0.5, True, 2]],
+    "no decision": [["game", "0.0", 0.1, ["map"], -0.5, True, 2]],
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_trials_that_no_fit_has_made_are_refused(name, tmp_path):
+    X, y = chains(8)
+    model = AGM(alphas=[0.1, 1.0], cv=2, random_state=0, checkpoint=tmp_path).fit(X, y)
+    path = path_of(tmp_path, checkpoints_in(tmp_path)[-1])
+    description, arrays, _ = read_container(path, CHECKPOINT)
+    said = json.dumps({**description, "trials": TRIALS[name]})
+    header = {
+        "format": CHECKPOINT.format,
+        "format_version": str(CHECKPOINT.version),
+        "description": said,
+        "sha256": checksum(said, arrays),
+    }
+    save_file(arrays, path, header)
+    model.set_params(checkpoint=Checkpoint(tmp_path, resume=True))
+    with pytest.raises(InvalidInputError, match="lists trials that no fit has made"):
+        model.fit(X, y)
+
+
+def test_a_chosen_crf_goes_on_too(tmp_path, monkeypatch):
+    X, y = chains(8)
+    model = CRF(alphas=[0.1, 1.0], cv=2, random_state=0, checkpoint=Checkpoint(tmp_path, 1))
+    tried = model.fit(X, y).trials_
+    monkeypatch.setattr("robustruct.models.fitting.selection.choose", None)
+    again = model.set_params(checkpoint=Checkpoint(tmp_path, resume=True)).fit(X, y)
+    assert again.trials_ == tried
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_no_checkpoint(make, tmp_path):
+    X, y = chains(6)
+    make(path_of(tmp_path, 3))
+    for resume in (False, True):
+        with pytest.raises(InvalidInputError, match=r"checkpoint-000003.* is no checkpoint but a"):
+            AGM(checkpoint=Checkpoint(tmp_path, 1, resume=resume)).fit(X, y)
 
 
 # ------------------------------------------------------------------------- whose folder is it

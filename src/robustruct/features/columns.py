@@ -128,7 +128,11 @@ def columns_from_state(state: dict[str, Any]) -> Columns:
             )
         return HashedColumns(int(state["width"]))
     names = state["names"]
-    return AttributeColumns(FixedVocabulary(zip(names, range(len(names)), strict=True)))
+    vocabulary = FixedVocabulary(zip(names, range(len(names)), strict=True))
+    if len(vocabulary) < len(names):  # else columns beyond the last would be asked for
+        twice = next(name for i, name in enumerate(names) if vocabulary[name] != i)
+        raise InvalidInputError(f"its features hold the name {shown(twice)} twice.")
+    return AttributeColumns(vocabulary)
 
 
 @dataclass(frozen=True, eq=False)

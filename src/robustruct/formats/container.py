@@ -78,6 +78,9 @@ def write_container(
 def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]:
     """(description, arrays, version of robustruct that wrote them)."""
     path = checked_path(path)
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        # To open a pipe would be to wait for who writes into it.
+        raise _refusal(path, "it is a pipe or a device; copy what comes from it into a file first")
     with open(path, "rb"):  # the operating system's own errors: absent, a folder, not allowed
         pass
     try:

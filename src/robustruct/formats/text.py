@@ -142,7 +142,14 @@ class Lines:
                     raise self.error(
                         "it holds a zero byte, so it is a binary file; give a text file.", number
                     )
-                yield text.rstrip("\r\n")
+                text = text.rstrip("\r\n")
+                if number == 1 and "\r" in text:
+                    raise self.error(
+                        "its lines end with a carriage return alone, as on old Macs; convert it: "
+                        "tr '\\r' '\\n' < OLD > NEW.",
+                        number,
+                    )
+                yield text
         except UnicodeError as error:
             found = "something in it"
             if isinstance(error, UnicodeDecodeError):

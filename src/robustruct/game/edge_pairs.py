@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.core.structs import Marginals
+from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
 from robustruct.kernels.edge_pairs import (
     dense_pairs,
@@ -12,6 +13,8 @@ from robustruct.kernels.edge_pairs import (
     repair_pairs,
     sparse_pairs,
 )
+
+CONSISTENT = 1e-6  # by which nodes and edges may differ in what is read; steps lose far less
 
 
 class EdgePairs:
@@ -70,9 +73,23 @@ class EdgePairs:
         return {"r": self.r, "pair": self.pair, "mass": self.mass, "count": self.count}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from an earlier `state`."""
+        """Go on from an earlier `state`; refuses pairs that contradict the labels of nodes."""
+        self._check(state["r"], state["pair"], state["mass"], state["count"])
         self.r, self.count = state["r"], state["count"]
         self.pair, self.mass = state["pair"], state["mass"]
+
+    def _check(self, r: np.ndarray, pair: np.ndarray, mass: np.ndarray, count: np.ndarray) -> None:
+        k, parent = r.shape[1], self.batch.parent
+        used = (np.arange(pair.shape[1]) < count[:, None]) & (parent >= 0)[:, None]
+        node, place = np.nonzero(used)
+        codes, masses = pair[node, place], mass[node, place]
+        child, above = np.zeros_like(r), np.zeros_like(r)
+        np.add.at(child, (node, codes // k), masses)
+        np.add.at(above, (node, codes % k), masses)
+        inner = parent >= 0
+        off = np.abs(child - r)[inner], np.abs(above[inner] - r[parent[inner]])
+        if max(part.max(initial=0.0) for part in off) > CONSISTENT:
+            raise InvalidInputError("its pairs of labels contradict the labels of their nodes.")
 
     def dense_edges(self) -> np.ndarray:
         """(N, k, k) edge marginals."""

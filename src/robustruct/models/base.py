@@ -243,7 +243,7 @@ class StructuredModel(Prediction, Inspection):
         """What held-out samples say about the parameters that are to be chosen."""
         if not self._to_choose:
             return None
-        kept = checkpointing.kept_choice(checkpoints)
+        kept = checkpointing.kept_choice(checkpoints, self._objectives)
         if kept is not None:
             return kept
         assert isinstance(data, Samples)  # see `_training_data`

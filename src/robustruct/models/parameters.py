@@ -32,6 +32,16 @@ Alphas = Sequence[float] | Literal["auto"]
 LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
 
 
+def is_real(value: Any) -> bool:
+    """Whether it is a number that a float can hold; an integer may be too large."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return not math.isnan(value)
+    except OverflowError:
+        return False
+
+
 class Accepted(Protocol):
     """What a parameter may be."""
 
@@ -46,8 +56,7 @@ class Positive(Accepted):
     meaning: str
 
     def complaint(self, name: str, value: Any) -> str | None:
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and 0 < value < math.inf:
+        if is_real(value) and 0 < value < math.inf:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be > 0."
 
@@ -71,8 +80,7 @@ class Temperature(Accepted):
     """A number >= 0, infinity, or "auto"."""
 
     def complaint(self, name: str, value: Any) -> str | None:
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if (is_number and 0 <= value <= math.inf) or (isinstance(value, str) and value == "auto"):
+        if (is_real(value) and value >= 0) or (isinstance(value, str) and value == "auto"):
             return None
         return (
             f"{name}={shown(value)}; {name} weighs the log loss against the cost and must be a "
@@ -87,8 +95,7 @@ class NotNegative(Accepted):
     meaning: str
 
     def complaint(self, name: str, value: Any) -> str | None:
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if is_number and 0 <= value < math.inf:
+        if is_real(value) and 0 <= value < math.inf:
             return None
         return f"{name}={shown(value)}; {name} is {self.meaning} and must be a number >= 0."
 

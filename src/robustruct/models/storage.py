@@ -37,10 +37,10 @@ from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
-from robustruct.models.fitting.choice import MEMBERS, Tried
+from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
-from robustruct.optimizers.optimizer import Record
+from robustruct.optimizers.optimizer import ROUNDING, Record, records
 from robustruct.status import Status
 
 MODEL = Kind("robustruct-model", 2, "model.save()", oldest=2)
@@ -50,9 +50,11 @@ MODELS: dict[str, type[StructuredModel]] = {
     kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
 }
 OF_ONE_FIT = ("engine", "checkpoint")
-"""Parameters that say where a fit was made, which means nothing to who loads the model."""
+"""Parameters that say where a fit was made, which means nothing to who loads the model. A file that
+sets one could make a later fit write wherever the file says."""
 
-DECISIONS = ("map", "predictor", "bayes")
+MOST = 1e200  # of weights, costs and temperatures, so that scores stay finite; fits end far below
+
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
 
 
@@ -129,6 +131,12 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     if name not in MODELS:
         raise InvalidInputError(f"the model {name!r} is not known here; upgrade robustruct.")
     parameters = {key: _restored(v, arrays) for key, v in description["parameters"].items()}
+    foreign = sorted(set(parameters) & set(OF_ONE_FIT))
+    if foreign:
+        raise InvalidInputError(
+            f"it sets {' and '.join(foreign)}, which belongs to one fit and to no file. It was not "
+            "written by model.save(); do not use it unless you know where it comes from."
+        )
     unknown = sorted(set(parameters) - set(MODELS[name]._parameters))
     if unknown:
         raise InvalidInputError(
@@ -178,17 +186,17 @@ def _check_weights(model: StructuredModel) -> None:
 # ------------------------------------------------------------------------- the attributes of a fit
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 2**63
 
 
-def _is_finite(value: Any, n_dimensions: int) -> bool:
+def _is_temperature(value: Any) -> bool:
+    return is_number(value) and (value in (0, math.inf) or 1 / MOST <= value <= MOST)
+
+
+def _is_bounded(value: Any, n_dimensions: int) -> bool:
     fits = isinstance(value, np.ndarray) and value.dtype == np.float64
-    return fits and value.ndim == n_dimensions and bool(np.isfinite(value).all())
+    return fits and value.ndim == n_dimensions and bool((np.abs(value) <= MOST).all())  # nor NaN
 
 
 def _are_labels(value: Any) -> bool:
@@ -202,15 +210,8 @@ def _are_records(value: Any) -> bool:
 
 
 def _are_trials(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, Tried)
-        and one.objective in MEMBERS
-        and one.decision in DECISIONS
-        and all(map(_is_number, (one.temperature, one.alpha, one.score)))
-        and isinstance(one.trusted, bool)
-        and type(one.n_folds) is int
-        for one in value
-    )
+    tried = isinstance(value, list) and all(isinstance(one, Tried) for one in value)
+    return tried and len(value) > 0 and all(one.is_sound for one in value)
 
 
 def _is_dict(value: Any) -> bool:
@@ -219,11 +220,11 @@ def _is_dict(value: Any) -> bool:
 
 ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "classes_": _are_labels,
-    "coef_": lambda value: _is_finite(value, 1),
-    "cost_": lambda value: _is_finite(value, 2),
+    "coef_": lambda value: _is_bounded(value, 1),
+    "cost_": lambda value: _is_bounded(value, 2),
     "labels_as_lists_": lambda value: isinstance(value, bool),
-    "temperature_": lambda value: _is_number(value) and 0 <= value <= math.inf,
-    "absolute_temperature_": lambda value: _is_number(value) and 0 <= value < math.inf,
+    "temperature_": _is_temperature,
+    "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
     "decision_": lambda value: value in DECISIONS,
     "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
@@ -234,14 +235,14 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_labels,
     "input_": _is_dict,
-    "alpha_": lambda value: _is_number(value) and 0 < value < math.inf,
+    "alpha_": lambda value: is_number(value) and 0 < value < math.inf,
     "trials_": _are_trials,
     "history_": _are_records,
     "n_iter_": _is_count,
     "status_": lambda value: isinstance(value, Status),
-    "objective_": _is_number,  # infinite before the first certificate, as is the gap
-    "duality_gap_": _is_number,
-    "validation_loss_": _is_number,
+    "objective_": is_number,  # infinite before the first certificate, as is the gap
+    "duality_gap_": lambda value: is_number(value) and value >= -ROUNDING,
+    "validation_loss_": is_number,
 }
 """Whether a value may be an attribute of a fitted model; a file cannot set any other."""
 
@@ -302,9 +303,11 @@ def _restored_space(state: dict[str, Any], arrays: Arrays) -> FeatureSpace:
         if f"{side}.names" in arrays:
             names = unpacked_strings(arrays[f"{side}.names"], arrays[f"{side}.name_offsets"])
             state[side]["names"] = names
-    for part in (state["nodes"], state["edges"]):
-        if part is not None and "width" in part and not _is_count(part["width"]):
+    for part in filter(None, (state["nodes"], state["edges"])):
+        if "width" in part and not _is_count(part["width"]):
             raise InvalidInputError(f"its features have {shown(part['width'])} columns.")
+        if "names" in part and not all(type(name) is str for name in part["names"]):
+            raise InvalidInputError("its features have names that are no text.")
     return FeatureSpace.from_state(state)
 
 
@@ -382,11 +385,10 @@ def _restored(value: Any, arrays: Arrays) -> Any:
     if "array" in value:
         return arrays[value["array"]]
     if "items" in value:
-        items = _restored(value["items"], arrays)
         # A width from the file could ask for any amount of memory; that of the texts is enough.
-        return as_labels(items) if value["dtype"] == "O" else np.array(items, np.str_)
+        return as_labels(_restored(value["items"], arrays))
     if "records" in value:
-        return [Record(int(row[0]), *row[1:]) for row in arrays[value["records"]].tolist()]
+        return records(arrays[value["records"]])
     if "trials" in value:
         return [Tried(*_restored(row, arrays)) for row in value["trials"]]
     if "dict" in value:

@@ -30,6 +30,7 @@ from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import as_loss, check_costs, class_weighted, predicted_first
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
+from robustruct.objectives.memory import Sizes, check_memory, need_of
 from robustruct.validation import (
     check_some_weight,
     class_weights,
@@ -374,7 +375,7 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
     rules = Rules.of(settings.constraints, settings.bad_labels)
     if rules is not None:
         summary.bad_labels.warn(rules)
-    plan = planned(settings, space, summary.labels)
+    plan = planned(settings, space, summary.labels)  # samples may be elsewhere
     if not settings.standardize:
         return plan
     sides = summary.features.nodes, summary.features.edges
@@ -392,7 +393,8 @@ def in_memory(
     sizes = np.diff(batch.node_offsets)
     truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
     labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
-    plan = planned(settings, space, labels)
+    with_edges = int((np.diff(batch.edge_offsets) > 0).sum())
+    plan = planned(settings, space, labels, batch.n_nodes, with_edges)
     if settings.standardize:
         moments = [
             None if blocks is None else Moments.of(blocks, truth.sample_weight)
@@ -406,19 +408,31 @@ def in_memory(
     return plan, plan.problem(design, truth, relaxed)
 
 
-def planned(settings: Settings, space: FeatureSpace, labels: LabelSummary) -> Plan:
-    """What a model's parameters make of all samples' features and labels."""
+def planned(
+    settings: Settings,
+    space: FeatureSpace,
+    labels: LabelSummary,
+    n_nodes: int = 0,
+    n_with_edges: int = 0,
+) -> Plan:
+    """What a model's parameters make of all samples' features and labels.
+
+    ``n_nodes`` and ``n_with_edges`` count nodes, and samples with edges, in this process.
+    """
     labels = labels.with_numbers()
     check_some_weight(labels.sample_weight, "sample_weight", "sample")
     check_some_weight(labels.node_weight, "node_weight", "node")
     classes, total = labels.classes, labels.sample_weight
     types = {kind: labels.by_type[kind] for kind in space.types}
+    temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
+    k, d = len(classes), space.n_node_features
+    sizes = Sizes(k, d, d * k + space.n_edge_features * k * k, n_nodes, n_with_edges)
+    check_memory(sizes, need_of(settings.objective, temperature, settings.l1))
     rules = Constraints.build(classes, settings.forbidden, settings.constraints, types)
     factors = class_weights(settings.class_weight, classes, labels.counts)
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
     unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
     usual = 1.0 / total
     if temperature < np.inf:  # scores must differ by what mistakes cost, the dearest included

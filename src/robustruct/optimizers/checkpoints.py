@@ -134,6 +134,7 @@ RANGES = {
     "mu": (1e-3, 1.0),
     "mu_step": (0.1, 10.0),
     "at_once": (1, 8),
+    "inner": (1, 64),
 }
 """Of single numbers; the others are counts and seconds."""
 
@@ -142,19 +143,8 @@ def _check_description(description: dict[str, Any], path: str) -> None:
     """Refuse what no fit has written, although its checksum is right."""
     identity, seed = description.get("identity"), description.get("seed", 0)
     sound = isinstance(identity, dict) and type(seed) is int and 0 <= seed < 2**31
-    scores = description.get("alpha_scores", [[1.0, 0.0]])
-    sound = sound and isinstance(scores, list) and len(scores) > 0
-    sound = sound and all(_is_score(pair) for pair in scores)
     if not sound:
         raise InvalidInputError(f"cannot load {path!r}: it does not describe a checkpoint.")
-
-
-def _is_score(pair: Any) -> bool:
-    """Whether it is an alpha and its score."""
-    if not isinstance(pair, list) or len(pair) != 2:
-        return False
-    numbers = all(type(value) in (int, float) for value in pair)
-    return numbers and 0 < pair[0] < np.inf and abs(pair[1]) < np.inf
 
 
 def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
@@ -189,6 +179,11 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
         return "mixed_gains and mixed_moments differ in length"
     if 0 < len(optional.keys() & found.keys()) < len(optional):
         return f"{' or '.join(optional)} is missing"
+    for name, array in found.items():
+        if name.rpartition(".")[2] in ("p0", "r") and not (elsewhere and name.startswith("shards")):
+            off = np.abs(array.sum(axis=1) - 1.0).max(initial=0.0)
+            if (array < -1e-6).any() or off > 1e-6:
+                return f"{name} is no distribution"
     return None if elsewhere else _bad_lists(found)
 
 
@@ -213,12 +208,13 @@ def _bad_lists(found: Arrays) -> str | None:
             return f"{name} stands alone"
         k = r.shape[1] ** most
         slots = mass.shape[1]
-        if slots not in codes.shape or (count < 0).any() or (count > slots).any():
+        room = codes.shape[1] if most == 2 else codes.shape[0]
+        if room != slots or (count < 0).any() or (count > slots).any():
             return f"{name} counts more than there is"
         if (codes < 0).any() or (codes >= k).any():
             return f"{start} names labels that there are not"
-        if (r < -1e-6).any() or (mass < -1e-6).any() or np.abs(r.sum(axis=1) - 1).max() > 1e-6:
-            return f"{start} is no distribution"
+        if (mass < -1e-6).any():
+            return f"{start}.mass is negative"
     return None
 
 
@@ -244,6 +240,12 @@ class Checkpoints:
             self.found = kept_in(self.folder)
         except OSError as error:
             raise OSError(f"checkpoint={os.fspath(folder)!r} cannot be used: {error}.") from error
+        for name in self.found:
+            if not os.path.isfile(os.path.join(self.folder, name)):
+                raise InvalidInputError(
+                    f"{name} in {self.folder!r} is no checkpoint but a folder, a pipe or a device; "
+                    "remove it, or name another folder in checkpoint=..."
+                )
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(
                 f"no permission to write checkpoints into {self.folder!r}; name another folder in "
@@ -367,7 +369,13 @@ class Checkpoints:
                     f"{title}.{fault:.200}, which no fit has written. Remove the checkpoint."
                 )
         for title, part in everything.items():
-            part.restore(states[title])
+            try:
+                part.restore(states[title])
+            except InvalidInputError as error:
+                raise InvalidInputError(
+                    f"cannot go on from {self._last_good} in {self.folder!r}: {error!s:.400} No "
+                    "fit has written that. Remove the checkpoint."
+                ) from None
         self._arrays = None  # as large as the state itself
         self._kept_pass = reached.n_passes
 

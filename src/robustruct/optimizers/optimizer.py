@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from robustruct.errors import InternalError, InvalidInputError, shown
 from robustruct.game.certified import certified
 from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.status import Status
@@ -42,6 +43,30 @@ class Record:
     dual: float
     gap: float
     """Of the best bounds so far, relative: see `Progress`."""
+
+
+ROUNDING = 1e-6  # by which bounds may cross in a file, relative to their size
+
+
+def records(rows: np.ndarray) -> list[Record]:
+    """From rows as `astuple` makes them, read from a file; refuses what no fit has reported."""
+    if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != 5:
+        raise InvalidInputError("its history holds no records.")
+    number, time, primal, dual, gap = rows.T
+    sound = (number >= 0) & (number < 2**31) & (number == np.floor(number))
+    sound &= (time >= 0) & (time < 2**31) & (gap >= -ROUNDING)
+    sound &= ordered(dual, primal)
+    if not sound.all():
+        wrong = rows[int(np.argmin(sound))].tolist()
+        raise InvalidInputError(f"its history holds {shown(wrong)}, which no fit has reported.")
+    return [Record(int(row[0]), *row[1:]) for row in rows.tolist()]
+
+
+def ordered(dual: Any, primal: Any) -> Any:
+    """Whether lower bounds are below upper ones but for rounding; NaN is no bound."""
+    with np.errstate(invalid="ignore"):  # what is infinite on both sides
+        size = np.where(np.isfinite(primal), np.abs(primal), 0.0)
+    return (dual <= primal + ROUNDING * size) & (dual < np.inf) & (primal > -np.inf)
 
 
 @dataclass(frozen=True)
@@ -217,6 +242,8 @@ class Progress:
     """Part of the gap that must be gone when passes have doubled, or training has stalled."""
     stalled: bool = field(init=False, default=False)
     _has_passed: bool = field(init=False, default=False)
+    resumed: bool = field(init=False, default=False)
+    """Whether bounds and variables were read from a file."""
     advice: str = field(init=False, default="Raise max_iter or tol.")
     """What to do where the tolerance was missed."""
 
@@ -339,7 +366,16 @@ class Progress:
         outline = problem if isinstance(problem, Outline) else problem.outline
         rounding = outline.rounding(theta, primal, dual)
         best = np.maximum(self.dual, dual), np.minimum(self.primal, primal)  # NaN stays NaN
-        lower, upper = certified(*best, rounding, "the objective")
+        try:
+            lower, upper = certified(*best, rounding, "the objective")
+        except InternalError as error:
+            if not self.resumed:
+                raise
+            raise InvalidInputError(
+                f"after going on from a checkpoint bounds contradict each other: {best[0]} is not "
+                f"below {best[1]}. Its numbers were changed, or are of another version: remove "
+                "the checkpoint and fit anew."
+            ) from error
         return float(lower), float(upper)
 
     def report_start(self) -> None:
@@ -360,9 +396,21 @@ class Progress:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`; the clock goes on as well."""
-        self.theta = state["theta"]
-        self.primal, self.dual = state["primal"].item(), state["dual"].item()
-        self.history = [Record(int(row[0]), *row[1:]) for row in state["history"].tolist()]
+        history = records(state["history"])
+        primal, dual = state["primal"].item(), state["dual"].item()
+        reported = (
+            max((one.dual for one in history), default=-np.inf),
+            min((one.primal for one in history), default=np.inf),
+        )
+        taken_off = self.problem.taken_off
+        best = (dual + taken_off, primal + taken_off)
+        size = ROUNDING * max(abs(x) for x in (*reported, taken_off, 0.0) if np.isfinite(x))
+        if not (ordered(dual, primal) and np.allclose(best, reported, ROUNDING, size)):
+            raise InvalidInputError(
+                f"its bounds {dual:g} and {primal:g} are not those that its history reports."
+            )
+        self.theta, self.primal, self.dual, self.history = state["theta"], primal, dual, history
+        self.resumed = True
         self.stopped = state["stopped"].item()
         self.started = self.clock() - state["seconds"].item()
 

@@ -109,7 +109,7 @@ class DaskShards:
         alive = set(self.pool.workers())
         lost = [number for number, address in self.pool.place.items() if address not in alive]
         self._rebuild(lost)
-        for number, giver, taker in self._moves(self.pool.workers()):
+        for number, giver, taker in self._moves(self.pool.fit_workers()):
             self._move(number, giver, taker)
 
     def _moves(self, addresses: Sequence[str]) -> list[tuple[int, str, str]]:

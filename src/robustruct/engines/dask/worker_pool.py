@@ -25,6 +25,7 @@ from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker
 
 from robustruct.engines.dask import worker
+from robustruct.engines.dask.versions import refusal, versions_of
 from robustruct.engines.dask.worker import Missing
 from robustruct.errors import EngineError
 
@@ -70,6 +71,8 @@ class WorkerPool:
         """Address of the worker that has each shard."""
         self.silent: set[str] = set()
         """Workers that were given up."""
+        self.checked: set[str] = set()
+        """Workers whose versions are ours."""
         self.heard: dict[str, tuple[float, float]] = {}
         """The last sign of life of each worker by its clock, and when we learnt of it."""
         self.kind_of: dict[Any, Kind] = {}
@@ -97,6 +100,25 @@ class WorkerPool:
                     "(`dask worker tcp://...`) and fit again."
                 )
             time.sleep(0.1)
+
+    def fit_workers(self) -> list[str]:
+        """The same, of our versions: others would train something else, or fail at any moment.
+
+        When a fit begins, one of another version is an error; one that joins later gets no shard.
+        """
+        unknown = [address for address in self.workers() if address not in self.checked]
+        with scheduler_must_answer(self.client):
+            found = versions_of(self.client, unknown)
+        for address, versions in found.items():
+            refused = refusal(address, versions)
+            if refused is None:
+                self.checked.add(address)
+            elif not self.place:
+                raise refused
+            else:
+                LOG.warning("%s", refused)
+                self.silent.add(address)
+        return self.workers()
 
     def _listen(self, workers: dict[str, Any]) -> None:
         now = time.monotonic()
@@ -135,7 +157,7 @@ class WorkerPool:
         """Deal out shards to the workers that have the fewest."""
         for number in numbers:
             self.place.pop(number, None)
-        addresses = self.workers()
+        addresses = self.fit_workers()
         load = self.load(addresses)
         for number in numbers:
             address = min(load, key=lambda one: len(load[one]))

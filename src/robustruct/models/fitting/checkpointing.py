@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustruct.engines.engine import PreparedShards
+from robustruct.errors import InvalidInputError, shown
 from robustruct.formats.container import checksum
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
@@ -30,11 +32,22 @@ def opened(model: StructuredModel) -> Checkpoints | None:
     return Checkpoints(kept.folder, kept.every, kept.resume)
 
 
-def kept_choice(checkpoints: Checkpoints | None) -> Choice | None:
-    """What was chosen before the fit was stopped, if it was."""
+def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> Choice | None:
+    """What was chosen of the ``objectives`` before the fit was stopped, if it was."""
     if checkpoints is None or "trials" not in checkpoints.description:
         return None
-    return Choice.of([Tried(*one) for one in checkpoints.description["trials"]])
+    listed = checkpoints.description["trials"]
+    try:
+        tried = [Tried(kind, float(heat), *others) for kind, heat, *others in listed]
+        sound = tried and all(one.is_sound and one.objective in objectives for one in tried)
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise InvalidInputError(
+            f"the checkpoint in {checkpoints.folder!r} lists trials that no fit has made: "
+            f"{shown(listed)}. Remove it."
+        )
+    return Choice.of(tried)
 
 
 def claim(
@@ -63,7 +76,8 @@ def begun(
         return seed, contextlib.nullcontext()
     extra: dict[str, Any] = {"seed": seed}
     if hasattr(model, "trials_"):
-        extra["trials"] = [list(one) for one in model.trials_]
+        # As text: JSON has no infinite temperature.
+        extra["trials"] = [[one[0], str(one[1]), *one[2:]] for one in model.trials_]
     parts: dict[str, Keepable] = {"progress": progress}
     if stopper is not None:
         parts["stopping"] = stopper

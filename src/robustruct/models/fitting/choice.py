@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
+DECISIONS = ("map", "predictor", "bayes")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number that has a place among the floats; NaN is none."""
+    if type(value) is int:
+        return abs(value) < 2**1000
+    return type(value) is float and not math.isnan(value)
 
 
 class Setting(NamedTuple):
@@ -41,6 +50,21 @@ class Tried(NamedTuple):
     def setting(self) -> Setting:
         """What the fit was made with."""
         return Setting(*self[:3])
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a fit could have written it; for those that were read from a file."""
+        return (
+            self.objective in MEMBERS
+            and self.decision in DECISIONS
+            and all(map(is_number, self[1:3]))
+            and is_number(self.score)
+            and self.temperature >= 0
+            and 0 < self.alpha < math.inf
+            and isinstance(self.trusted, bool)
+            and type(self.n_folds) is int
+            and 0 < self.n_folds < 2**31
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import LossLike
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.build import Plan
-from robustruct.optimizers.optimizer import Record
+from robustruct.optimizers.optimizer import Record, records
 from robustruct.validation import as_listed
 
 if TYPE_CHECKING:
@@ -60,5 +60,4 @@ class EarlyStopping:
         """Go on from an earlier `state`."""
         self.loss, self.since_best = state["loss"].item(), state["since_best"].item()
         if "theta" in state:
-            n_iter, *others = state["record"].tolist()
-            self.theta, self.record = state["theta"], Record(int(n_iter), *others)
+            self.theta, (self.record,) = state["theta"], records(state["record"][None])

@@ -1,0 +1,81 @@
+"""How much memory a fit takes, estimated and refused before any is taken.
+
+Weights of transitions grow with the square of the number of labels, so that a small file whose
+label column is not what it seems can ask for more than any machine has.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from robustruct.errors import IncompatibleError
+from robustruct.parallel import available_memory
+
+
+class Need(NamedTuple):
+    """Numbers of 8 bytes that a fit holds at once, as measured."""
+
+    weight: float
+    """For every weight."""
+    node: float
+    """For every label of every node."""
+    pair: float
+    """For every pair of labels."""
+    sample: float
+    """For every pair of labels and sample with edges."""
+
+
+QUASI_NEWTON = Need(66, 4, 0, 0)  # it remembers many steps
+ORTHANT_WISE = Need(5, 3, 7, 0)
+DUAL = Need(3, 4, 10, 0)
+NATURAL = Need(2, 4, 15, 1)
+
+
+class Sizes(NamedTuple):
+    """What memory depends on."""
+
+    n_labels: int
+    n_features: int
+    """Of nodes."""
+    n_weights: int
+    n_nodes: int = 0
+    """In this process, as all that follows."""
+    n_with_edges: int = 0
+    """Samples."""
+
+    def bytes(self, need: Need) -> float:
+        """What a fit of this size takes."""
+        k = float(self.n_labels)
+        parts = (self.n_weights, self.n_nodes * k, k * k, self.n_with_edges * k * k)
+        return 8.0 * float(np.dot(need, parts))
+
+
+def need_of(objective: str, temperature: float, l1: float) -> Need:
+    """What the usual optimizer of an objective holds."""
+    if objective == "likelihood":
+        return ORTHANT_WISE if l1 > 0 else QUASI_NEWTON
+    return NATURAL if temperature > 0 else DUAL
+
+
+def check_memory(sizes: Sizes, need: Need) -> None:
+    """Refuse a fit that this machine has no memory for."""
+    wanted, free = sizes.bytes(need), available_memory()
+    if wanted <= free:
+        return
+    k = sizes.n_labels
+    other = ""
+    if sizes.bytes(DUAL) < wanted:
+        other = f", an AGM or SSVM with temperature=0 (about {_gib(sizes.bytes(DUAL))})"
+    raise IncompatibleError(
+        f"{k:,} labels and {sizes.n_features:,} features make {sizes.n_weights:,} weights, of "
+        f"which {k:,} times {k:,} are about transitions; this fit needs about {_gib(wanted)} of "
+        f"memory, and {_gib(free)} are free. Look whether these are the labels meant (the right "
+        f"column?); use fewer (about {int(k * (free / wanted) ** 0.5):,} would fit), fewer "
+        f"features{other}, or a machine with more memory."
+    )
+
+
+def _gib(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.3g} GiB"
