@@ -162,6 +162,24 @@ def moved_features(s, samples, features, grams, delta, columns):
 
 
 @quick_part
+def changes(new, old, first, at, count, delta):
+    """delta = new - old for rows at, at + 1, ... of a node or a table, whose masses are equal.
+
+    Beside a mass of nearly 1 small ones are lost when they leave it: a change that a label or a
+    pair gets then seems to come from nowhere. What changes do not add up to goes where the mass is.
+    """
+    width, shift = delta.shape[1], first * delta.shape[1]
+    mass, found = zeros(delta), zeros(delta)
+    for y in range(at * width, (at + count) * width, 8):
+        change = eight(new, y) - eight(old, shift + y)
+        put(change, delta, y)
+        mass, found = mass + eight(new, y), found + change
+    lost = -total(found) / total(mass)
+    for y in range(at * width, (at + count) * width, 8):
+        put(eight(delta, y) + eight(new, y) * lost, delta, y)
+
+
+@quick_part
 def products(s, samples, features, grams, game, old, first, work):
     """(<X − parameters, δ>, b(δ)) for the change δ of the marginals, from old[first] to work.new.
 
@@ -172,10 +190,12 @@ def products(s, samples, features, grams, game, old, first, work):
     lo, n = samples.offsets[s], samples.offsets[s + 1] - samples.offsets[s]
     m = samples.table_start[s + 1] - samples.table_start[s]
     slopes, bend, bend_cost = zeros(delta), F(0), F(0)
+    for i in range(n):
+        changes(work.new, old, first, i, ONE, delta)
+    for t in range(m):
+        changes(work.new, old, first, n + t * k, k, delta)
     for y in range(0, (n + m * k) * width, 8):
-        change = eight(work.new, y) - eight(old, first * width + y)
-        put(change, delta, y)
-        slopes = slopes + eight(work.way, y) * change
+        slopes = slopes + eight(work.way, y) * eight(delta, y)
     start = grams.node_start[s]
     multiplied = grams.node_start[s + 1] > start
     for i in range(n):
@@ -265,7 +285,7 @@ def step(s, samples, trees, features, adversary, grams, game, work, change, plac
         else:
             gamma = F(0.5) * (low + high)
     for y in range(0, count * width, 8):
-        put((eight(old, begin + y) - eight(work.new, y)) * rate, change, to + y)
+        put(eight(work.delta, y) * -rate, change, to + y)
         put(eight(work.trial, y), natural, begin + y)
         put(eight(work.new, y), old, begin + y)
     adversary.entropy[s] = less_score(log_z, work.trial, NONE, old, first, count)
