@@ -176,6 +176,13 @@ class Reference:
         lower, upper = self._game() if self.T == 0.0 else self._smooth()
         return lower * self.unit, upper * self.unit
 
+    def untrained(self) -> float:
+        """The objective at weights of 0, with a predictor that prefers no label."""
+        n, k = sum(self.sizes), self.case.n_labels
+        u, even = np.zeros(len(self.penalty)), np.full(n * k, 1.0 / k)
+        value = self.hinge(u, even) if self.T == 0.0 else self.primal(u, even)[0]
+        return value * self.unit
+
     def _smooth(self) -> tuple[float, float]:
         d, n = len(self.penalty), sum(self.sizes)
         possible = np.concatenate(self.possible)
@@ -185,9 +192,8 @@ class Reference:
             share * np.mean(rows**2, axis=0) / self.T
             for share, rows in zip(self.case.share, self.features, strict=True)
         )
-        scale = np.concatenate([1.0 / np.sqrt(self.penalty + curved), np.ones(n * self.free * 1)])
-        if self.free:
-            scale = np.concatenate([scale[:d], np.ones(len(even))])
+        metric = 1.0 / np.sqrt(self.penalty + curved)
+        scale = np.concatenate([metric, np.ones(len(even))]) if self.free else metric
 
         def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = self.primal((x * scale)[:d], (x * scale)[d:])
@@ -211,7 +217,7 @@ class Reference:
                 objective, np.zeros(d), jac=True, method="L-BFGS-B",
                 options={**options, "maxcor": 30},
             ).x  # fmt: skip
-            u, p = found * scale[:d], np.zeros(0)
+            u, p = found * scale, np.zeros(0)
         mixtures = []
         for s, player in enumerate(self._players(p)):
             x = (self.features[s] @ u + self._costs(s, player)) / self.T
