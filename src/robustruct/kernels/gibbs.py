@@ -59,12 +59,15 @@ def enter_exponentials(s, samples, scores, work):
 def upward(s, samples, work, least):
     """Messages from the leaves to the roots; return log Z of the exponentials.
 
-    Those of nodes become what each node and all below it amount to. NaN where a sum fell below
-    ``least``.
+    Those of nodes become what each node and all below it amount to. NaN where a sum, or two
+    of neighbours multiplied, fell below ``least``: what one has lost beside its largest term may be
+    all that the other allows for.
     """
     lo, n, _, k = extent(s, samples, work)
     exps, message, width = work.exps, work.message, work.exps.shape[1]
-    log_z, scales = 0.0, 1.0
+    log_z, scales, one = 0.0, 1.0, exps.dtype.type(1)
+    for i in range(n):
+        work.share[i, 1] = one
     for i in range(n):
         if scales < 1e-100 or scales > 1e100:  # logarithms of many scales at once
             log_z += np.log(scales)
@@ -76,13 +79,14 @@ def upward(s, samples, work, least):
             tables, first = (work.transposed, first) if flipped else (exps, n + first)
             times_rows(exps, i * width, ONE, tables, first, k, message, i)
             scale = row_top(message, i, ONE)
-            inverse, up = exps.dtype.type(1) / scale, samples.parent[lo + i] - lo
+            inverse, up = one / scale, samples.parent[lo + i] - lo
             for y in range(0, width, 8):
                 got = eight(message, i * width + y) * inverse
                 put(got, message, i * width + y)
                 put(eight(exps, up * width + y) * got, exps, up * width + y)
-            work.share[i, 0] = inverse  # by which the message was scaled
-        if not scale >= least:
+            work.share[i, 0] = inverse  # by which the message was scaled; next, the children's least
+            work.share[up, 1] = min(work.share[up, 1], scale)
+        if not scale * work.share[i, 1] >= least:
             return np.nan
         scales *= np.float64(scale)
     return log_z + np.log(scales)

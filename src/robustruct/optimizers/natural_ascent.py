@@ -37,7 +37,6 @@ class GibbsAscent(PairwiseAscent):
 
     first_check = 20
     first_optimism = 0.45
-    mixes = False
 
 
 class ColdAscent(PairwiseAscent):
@@ -82,7 +81,8 @@ def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseA
         first = next(iter(problems.values()))
         if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
             return ColdAscent(problems, centre=centre)
-    shards.retune(replace(SMOOTH, pull=GIBBS_PULL * shards.outline.alpha))
+    pull = GIBBS_PULL * shards.outline.alpha
+    shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
     return GibbsAscent(shards, centre=centre)
 
 

@@ -57,7 +57,7 @@ DENSE = Tuning(inner=4, skip=0.0, balance=0.2, mu=0.5)
 
 SMOOTH = Tuning(inner=16, skip=0.1, balance=0.2, mu=1.0, natural=True)
 """For T > 0, whatever the data are like; a visit is one step, whatever ``inner`` says, whose length
-is searched for. Columns are not scaled."""
+is searched for."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Density:
     """Sum of |x|² + |x'|² over the same."""
     columns: Columns
     stake: float
-    """Mean over samples of what its nodes' labels are worth: range of the cost times weights."""
+    """Mean over samples of what its nodes' labels are worth in scores: range of the cost times
+    weights, and T; without either it is log loss, in nats."""
     nodes: float
     """Mean over samples of their nodes; like ``stake`` weighted by shares, so that parts add up."""
     alpha: float
@@ -84,7 +85,9 @@ class Density:
     def of(cls, problem: Problem) -> Density:
         """The density of a problem's features."""
         nodes, batch = problem.design.nodes, problem.design.batch
-        worth = np.ptp(problem.cost) or 1.0  # without costs it is log loss, in nats
+        share = problem.node_share
+        stake = float(np.ptp(problem.cost) * (share @ problem.node_weight))
+        stake += problem.temperature * float(share.sum())
         entries, common, sizes = np.inf, 0.0, 0.0
         if not isinstance(nodes, np.ndarray):
             slots = np.flatnonzero(batch.parent >= 0)[:MANY_EDGES]
@@ -99,8 +102,8 @@ class Density:
             common=common,
             sizes=sizes,
             columns=Columns.of(problem.design),
-            stake=float(worth * (problem.node_share @ problem.node_weight)),
-            nodes=float(problem.node_share.sum()),
+            stake=stake or float(share.sum()),
+            nodes=float(share.sum()),
             alpha=problem.alpha,
             n_labels=problem.n_labels,
         )
