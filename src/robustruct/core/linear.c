@@ -51,16 +51,28 @@ INLINE void row_stretch(int R, Index first, Index m, Index begin, Index end, con
     UNROLL for (int r = 0; r < R; r++) store(out + place(first, r, m), sum[r]);
 }
 
+/* For fewer columns than a register holds; m is a constant where it is called. */
+INLINE void short_row(Index m, Index begin, Index end, const int32_t *indices, const double *data,
+                      const double *weights, const double *base, double *out)
+{
+    double sum[LANES];
+    UNROLL for (Index a = 0; a < m; a++) sum[a] = base[a];
+    for (Index j = begin; j < end; j++)
+        UNROLL for (Index a = 0; a < m; a++) sum[a] += data[j] * weights[indices[j] * m + a];
+    UNROLL for (Index a = 0; a < m; a++) out[a] = sum[a];
+}
+
 void row_product(Index begin, Index end, const int32_t *indices, const double *data, Index m,
                  const double *weights, const double *base, double *out)
 {
-    if (m >= LANES) {
+    if (m >= LANES)
         FOR_LABELS(m, row_stretch, begin, end, indices, data, weights, base, out)
-        return;
-    }
-    for (Index a = 0; a < m; a++) out[a] = base[a];
-    for (Index j = begin; j < end; j++)
-        for (Index a = 0; a < m; a++) out[a] += data[j] * weights[indices[j] * m + a];
+    else if (m == 3)
+        short_row(3, begin, end, indices, data, weights, base, out);
+    else if (m == 2)
+        short_row(2, begin, end, indices, data, weights, base, out);
+    else if (m == 1)
+        short_row(1, begin, end, indices, data, weights, base, out);
 }
 
 /* Rows first .. last-1 of the product with weights (d, m), into out (n, m). */

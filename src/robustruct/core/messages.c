@@ -21,15 +21,12 @@ INLINE void best_stretch(int R, Index first, Index k, const double *below, const
     UNROLL for (int r = 0; r < R; r++) store(message + place(first, r, k), best[r]);
 }
 
-void best_below(Index k, const double *below, const double *table, double *message)
+/* For fewer labels than a register holds; k is a constant where it is called. */
+INLINE void best_of_few(Index k, const double *below, const double *table, double *message)
 {
-    if (k >= LANES) {
-        FOR_LABELS(k, best_stretch, below, table, message)
-        return;
-    }
-    for (Index a = 0; a < k; a++) {
+    UNROLL for (Index a = 0; a < k; a++) {
         double best = -INFINITY;
-        for (Index b = 0; b < k; b++) {
+        UNROLL for (Index b = 0; b < k; b++) {
             const double score = below[b] + table[b * k + a];
             best = score > best ? score : best;
         }
@@ -37,10 +34,21 @@ void best_below(Index k, const double *below, const double *table, double *messa
     }
 }
 
-void max_product_up(Index lo, Index hi, Index k, const Index *parent, const double *unary,
-                    const double *tables, const Index *table_of, double *best, double *message)
+void best_below(Index k, const double *below, const double *table, double *message)
 {
-    memcpy(best + lo * k, unary + lo * k, (size_t)((hi - lo) * k) * sizeof *best);
+    if (k >= LANES)
+        FOR_LABELS(k, best_stretch, below, table, message)
+    else if (k == 3)
+        best_of_few(3, below, table, message);
+    else if (k == 2)
+        best_of_few(2, below, table, message);
+    else
+        best_of_few(1, below, table, message);
+}
+
+INLINE void sweep_up(Index lo, Index hi, Index k, const Index *parent, const double *tables,
+                     const Index *table_of, double *best, double *message)
+{
     for (Index i = lo; i < hi; i++) {
         if (parent[i] < 0) continue;
         double *above = best + parent[i] * k;
@@ -49,8 +57,21 @@ void max_product_up(Index lo, Index hi, Index k, const Index *parent, const doub
     }
 }
 
-double max_product_down(Index lo, Index hi, Index k, const Index *parent, const double *tables,
-                        const Index *table_of, const double *best, Index *labels)
+void max_product_up(Index lo, Index hi, Index k, const Index *parent, const double *unary,
+                    const double *tables, const Index *table_of, double *best, double *message)
+{
+    memcpy(best + lo * k, unary + lo * k, (size_t)((hi - lo) * k) * sizeof *best);
+    double few[3]; /* with a constant number of labels all is in registers */
+    if (k == 2)
+        sweep_up(lo, hi, 2, parent, tables, table_of, best, few);
+    else if (k == 3)
+        sweep_up(lo, hi, 3, parent, tables, table_of, best, few);
+    else
+        sweep_up(lo, hi, k, parent, tables, table_of, best, message);
+}
+
+INLINE double sweep_down(Index lo, Index hi, Index k, const Index *parent, const double *tables,
+                         const Index *table_of, const double *best, Index *labels)
 {
     double total = 0.0;
     for (Index i = hi - 1; i >= lo; i--) {
@@ -63,17 +84,23 @@ double max_product_down(Index lo, Index hi, Index k, const Index *parent, const 
         } else {
             const double *column = tables + table_of[i] * k * k + labels[parent[i]];
             double value = own[0] + column[0];
-            for (Index b = 1; b < k; b++) {
+            for (Index b = 1; b < k; b++) { /* without a branch, which would often be mispredicted */
                 const double candidate = own[b] + column[b * k];
-                if (candidate > value) {
-                    value = candidate;
-                    label = b;
-                }
+                label = candidate > value ? b : label;
+                value = candidate > value ? candidate : value;
             }
         }
         labels[i] = label;
     }
     return total;
+}
+
+double max_product_down(Index lo, Index hi, Index k, const Index *parent, const double *tables,
+                        const Index *table_of, const double *best, Index *labels)
+{
+    if (k == 2) return sweep_down(lo, hi, 2, parent, tables, table_of, best, labels);
+    if (k == 3) return sweep_down(lo, hi, 3, parent, tables, table_of, best, labels);
+    return sweep_down(lo, hi, k, parent, tables, table_of, best, labels);
 }
 
 /* Best labelling and its score for samples first .. last-1. best (N, k): scratch; labels (N), out;
