@@ -39,6 +39,18 @@ INLINE Sample sample_of(const LabelledGraphs *graphs, Index s, Index k, Index wi
     return own;
 }
 
+INLINE Index slots_of(const Sample *own)
+{
+    return own->n + own->all->chord_offsets[own->s + 1] - own->all->chord_offsets[own->s];
+}
+
+/* A slot of the sample, counted from 0, among those of all samples: chords come behind all nodes. */
+INLINE Index slot_of(const Sample *own, Index at)
+{
+    const LabelledGraphs *all = own->all;
+    return at < own->n ? own->lo + at : all->n_nodes + all->chord_offsets[own->s] + at - own->n;
+}
+
 /* Scratch of one sample's marginals, in rows of ``width``. */
 typedef struct {
     REAL *exps;       /* scores as exp relative to the largest of each row or table */
@@ -250,57 +262,43 @@ static bool log_space_marginals(const Sample *own, const REAL *scores, REAL *out
 static bool clique_marginals(const Sample *own, const JunctionTrees *trees, const REAL *scores,
                              REAL *out, double *log_z)
 {
-    const LabelledGraphs *all = own->all;
-    const Index n = own->n, m = max_index(own->m, 1), k = own->k, lo = own->lo, width = own->width;
-    const Index chord = all->chord_offsets[own->s];
-    const Index size = n + all->chord_offsets[own->s + 1] - chord;
-    const Index start = trees->offsets[lo], n_members = trees->offsets[lo + n] - start;
-    Index *ints = NEW(Index, 2 * size + 4 * n + 4 + n_members);
-    double *numbers = calloc((size_t)(2 * n * k + 4 * m * k * k), sizeof *numbers);
-    bool enough = ints && numbers;
+    const Index n = own->n, m = own->m, k = own->k, width = own->width, n_slots = slots_of(own);
+    const Index ends[2] = {own->lo, own->lo + n}, square = k * k;
+    CliqueScratch scratch;
+    const bool made = clique_scratch(0, 1, ends, trees, k, true, &scratch);
+    Index *table_of = NEW(Index, n_slots);
+    double *numbers = calloc((size_t)(2 * n * k + 4 * m * square + 1), sizeof *numbers);
+    const bool enough = made && table_of && numbers;
     if (enough) {
-        Index *parent = ints, *table_of = parent + size, *offsets = table_of + size;
-        Index *chord_start = offsets + n + 1, *first_child = chord_start + n + 1;
-        Index *next_child = first_child + n, *members = next_child + n, ends[2] = {0, n};
-        for (Index at = 0; at < size; at++) {
-            const Index slot = at < n ? lo + at : all->n_nodes + chord + at - n;
-            parent[at] = all->parent[slot] >= 0 ? all->parent[slot] - lo : -1;
-            table_of[at] = all->table[slot] + own->m * all->transposed[slot];
+        double *unary = numbers, *r = unary + n * k, *both = r + n * k, *sums = both + 2 * m * square;
+        for (Index at = 0; at < n_slots; at++) {
+            const Index slot = slot_of(own, at);
+            table_of[at] = own->all->table[slot] + m * own->all->transposed[slot];
         }
-        for (Index i = 0; i <= n; i++) {
-            offsets[i] = trees->offsets[lo + i] - start;
-            chord_start[i] = trees->chord_start[lo + i] - trees->chord_start[lo];
-        }
-        for (Index i = 0; i < n; i++) {
-            first_child[i] = trees->first_child[lo + i] >= 0 ? trees->first_child[lo + i] - lo : -1;
-            next_child[i] = trees->next_child[lo + i] >= 0 ? trees->next_child[lo + i] - lo : -1;
-        }
-        for (Index j = 0; j < n_members; j++) members[j] = trees->members[start + j] - lo;
-        JunctionTrees local = {parent,      table_of,   offsets, members, first_child,
-                               next_child, chord_start, size,    n,       n_members};
-        double *unary = numbers, *r = unary + n * k, *both = r + n * k, *sums = both + 2 * m * k * k;
         for (Index i = 0; i < n; i++)
             for (Index y = 0; y < k; y++) unary[i * k + y] = (double)scores[i * width + y];
-        for (Index t = 0; t < own->m; t++)
-            for (Index x = 0; x < k; x++)
-                for (Index y = 0; y < k; y++) {
-                    const double score = (double)scores[(n + t * k + x) * width + y];
-                    both[(t * k + x) * k + y] = score;
-                    both[((own->m + t) * k + y) * k + x] = score;
-                }
-        double one = 1.0;
-        Gibbs gibbs = {log_z, r, NULL, sums, 1, n, k, 0, 2 * m};
-        enough = bucket_sum(0, 1, ends, &local, unary, both, &one, &gibbs) >= 0;
+        for (Index t = 0; t < m; t++)
+            for (Index xy = 0; xy < square; xy++) {
+                const Index x = xy / k, y = xy % k;
+                const double score = (double)scores[(n + t * k + x) * width + y];
+                both[t * square + xy] = both[(m + t) * square + y * k + x] = score;
+            }
+        const CliqueSample sample = {trees, own->lo,  own->lo + n, k,
+                                     unary, both, table_of,    table_of + n};
+        const CliqueMarginals found = {r, NULL, NULL, sums};
+        *log_z = sum_over_cliques(&sample, &scratch, 1.0, &found);
         memset(out, 0, (size_t)(own->n_rows * width) * sizeof(REAL));
         for (Index i = 0; i < n; i++)
             for (Index y = 0; y < k; y++) out[i * width + y] = (REAL)r[i * k + y];
-        for (Index t = 0; t < own->m; t++)
-            for (Index x = 0; x < k; x++)
-                for (Index y = 0; y < k; y++)
-                    out[(n + t * k + x) * width + y] =
-                        (REAL)(sums[(t * k + x) * k + y] + sums[((own->m + t) * k + y) * k + x]);
+        for (Index t = 0; t < m; t++)
+            for (Index xy = 0; xy < square; xy++) {
+                const Index x = xy / k, y = xy % k;
+                out[(n + t * k + x) * width + y] =
+                    (REAL)(sums[t * square + xy] + sums[(m + t) * square + y * k + x]);
+            }
     }
-    free(ints);
+    free_clique_scratch(&scratch);
+    free(table_of);
     free(numbers);
     return enough;
 }
@@ -323,16 +321,10 @@ typedef struct {
     Index table, x, y;
 } TruePair;
 
-INLINE Index slots_of(const Sample *own)
-{
-    return own->n + own->all->chord_offsets[own->s + 1] - own->all->chord_offsets[own->s];
-}
-
 INLINE TruePair true_pair(const Sample *own, Index at)
 {
     const LabelledGraphs *all = own->all;
-    const Index slot =
-        at < own->n ? own->lo + at : all->n_nodes + all->chord_offsets[own->s] + at - own->n;
+    const Index slot = slot_of(own, at);
     if (all->parent[slot] < 0) return (TruePair){-1, 0, 0};
     const Index below = all->labels[all->child[slot]], above = all->labels[all->parent[slot]];
     const bool flipped = all->transposed[slot] == 1;
