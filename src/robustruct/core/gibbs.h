@@ -109,11 +109,13 @@ INLINE const REAL *edge_table(const Sample *own, const GibbsScratch *work, Index
 }
 
 /* Messages from the leaves to the roots; exps of nodes become what each node and all below it amount
- * to. Add log Z of the exponentials; false where a sum fell below LEAST. */
+ * to. Add log Z of the exponentials; false where a sum, or two of neighbours multiplied, fell below
+ * LEAST: what one has lost beside its largest term may be all that the other allows for. */
 static bool upward(const Sample *own, const GibbsScratch *work, double *log_z)
 {
     const Index width = own->width;
     double scales = 1.0;
+    for (Index i = 0; i < own->n; i++) work->share[i * width + 1] = 1;
     for (Index i = 0; i < own->n; i++) {
         if (scales < 1e-100 || scales > 1e100) { /* logarithms of many scales at once */
             *log_z += log(scales);
@@ -133,9 +135,12 @@ static bool upward(const Sample *own, const GibbsScratch *work, double *log_z)
                 put(message + y, scaled);
                 put(above + y, get(above + y) * scaled);
             }
-            work->share[i * width] = inverse; /* by which the message was scaled */
+            /* By which the message was scaled; next to it, the least scale of the children. */
+            work->share[i * width] = inverse;
+            REAL *least = work->share + (own->parent[i] - own->lo) * width + 1;
+            *least = scale < *least ? scale : *least;
         }
-        if (!(scale >= LEAST)) return false;
+        if (!(scale * work->share[i * width + 1] >= LEAST)) return false;
         scales *= (double)scale;
     }
     *log_z += log(scales);
