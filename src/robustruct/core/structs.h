@@ -47,6 +47,12 @@ typedef struct {
 SIZE(Rows, 40)
 
 typedef struct {
+    Rows nodes;
+    Rows edges;
+} Features;
+SIZE(Features, 80)
+
+typedef struct {
     double *unary; /* (nodes, labels) */
     double *top; /* (nodes) */
     double *tables; /* (tables, labels, labels) */
@@ -69,4 +75,129 @@ typedef struct {
     Index n_tables;
 } Gibbs;
 SIZE(Gibbs, 72)
+
+typedef struct {
+    Index *offsets; /* (samples + 1) */
+    Index *chord_offsets; /* (samples + 1) */
+    Index *child; /* (slots) */
+    Index *parent; /* (slots) */
+    Index *table; /* (slots) */
+    Index *transposed; /* (slots) */
+    Index *table_start; /* (samples + 1) */
+    Index *row; /* (own_tables) */
+    Index *labels; /* (nodes) */
+    Index n_samples;
+    Index n_slots;
+    Index n_own_tables;
+    Index n_nodes;
+} LabelledGraphs;
+SIZE(LabelledGraphs, 104)
+
+typedef struct {
+    Index *node_kind; /* (nodes) */
+    float *unary_mask; /* (kinds, width) */
+    float *pair_mask; /* (labels, width) */
+    Index n_nodes;
+    Index n_kinds;
+    Index n_width;
+    Index n_labels;
+} PaddedRules;
+SIZE(PaddedRules, 56)
+
+typedef struct {
+    LabelledGraphs samples;
+    Features features;
+    PaddedRules rules;
+    JunctionTrees trees;
+    Index n_node_features;
+} SmoothProblem;
+SIZE(SmoothProblem, 328)
+
+typedef struct {
+    float *rows; /* (rows, width) */
+    Index d;
+    Index n_rows;
+    Index n_width;
+} PaddedWeights;
+SIZE(PaddedWeights, 32)
+
+typedef struct {
+    float *of_labels; /* (labels, width) */
+    float *of_predictor; /* (labels, width) */
+    float *weight; /* (nodes) */
+    float *p0; /* (*, width) */
+    Index n_labels;
+    Index n_width;
+    Index n_nodes;
+} PaddedCosts;
+SIZE(PaddedCosts, 56)
+
+typedef struct {
+    double *of_predictor; /* (labels, width) */
+    double *weight; /* (nodes) */
+    float *p0; /* (*, width) */
+    Index n_labels;
+    Index n_width;
+    Index n_nodes;
+} ExactCosts;
+SIZE(ExactCosts, 48)
+
+typedef struct {
+    double temperature;
+    double inv_mu;
+    Index player;
+} SmoothSettings;
+SIZE(SmoothSettings, 24)
+
+typedef struct {
+    float *natural; /* (rows, width) */
+    float *marginals; /* (rows, width) */
+    double *entropy; /* (samples) */
+    Index n_rows;
+    Index n_width;
+    Index n_samples;
+} GibbsAdversary;
+SIZE(GibbsAdversary, 48)
+
+typedef struct {
+    Index *node_start; /* (samples + 1) */
+    float *nodes; /* (*) */
+    Index *table_start; /* (samples + 1) */
+    float *tables; /* (*) */
+    int32_t *local; /* (*) */
+    Index *n_columns; /* (samples) */
+    Index n_samples;
+} Grams;
+SIZE(Grams, 56)
+
+typedef struct {
+    double *gap; /* (samples) */
+    double *predictor_regret; /* (samples) */
+    double *regret; /* (samples) */
+    Index n_samples;
+} VisitStats;
+SIZE(VisitStats, 32)
+
+typedef struct {
+    float *rows; /* (rows, width) */
+    bool *moved; /* (at_once) */
+    Index n_rows;
+    Index n_width;
+    Index n_at_once;
+} GibbsChanges;
+SIZE(GibbsChanges, 40)
+
+typedef struct {
+    SmoothProblem problem;
+    PaddedWeights weights;
+    PaddedCosts costs;
+    SmoothSettings settings;
+    double *rates; /* (samples) */
+    GibbsAdversary adversary;
+    Grams grams;
+    GibbsChanges changes;
+    VisitStats stats;
+    Index n_samples;
+} SmoothCall;
+SIZE(SmoothCall, 632)
 #endif

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustruct.core.declare import Floats, Indices, Ints32, struct
+from robustruct.core.declare import Flags, Floats, Indices, Ints32, Singles, struct
 
 # ---------------------------------------------------------------------------------- what is given
 
@@ -71,6 +71,7 @@ class Rows(NamedTuple):
     data: Floats["entries"]
 
 
+@struct
 class Features(NamedTuple):
     """Features of the nodes (N rows) and of the edges (rows that tables share)."""
 
@@ -729,58 +730,84 @@ FORBIDDEN = -1e30
 NOBODY, TRUTH, FREE = 0, 1, 2  # who the predictor is
 
 
+@struct
 class LabelledGraphs(NamedTuple):
     """The graphs of all samples, with their own tables and the truth."""
 
-    offsets: np.ndarray
+    offsets: Indices["samples + 1"]
     """(S+1,) as in `Structure`, like the next three."""
-    chord_offsets: np.ndarray
-    child: np.ndarray
-    parent: np.ndarray
-    table: np.ndarray
+    chord_offsets: Indices["samples + 1"]
+    child: Indices["slots"]
+    parent: Indices["slots"]
+    table: Indices["slots"]
     """(slots,) which of the sample's own tables scores the edge in the slot."""
-    transposed: np.ndarray
+    transposed: Indices["slots"]
     """(slots,) 1 where the edge was listed as (parent, child)."""
-    table_start: np.ndarray
+    table_start: Indices["samples + 1"]
     """(S+1,)."""
-    row: np.ndarray
+    row: Indices["own_tables"]
     """(tables,) the row of edge features behind each own table."""
-    labels: np.ndarray
+    labels: Indices["nodes"]
     """(N,) the truth."""
 
 
+@struct
 class PaddedRules(NamedTuple):
     """What is forbidden, to either player: 0 or FORBIDDEN, to be added."""
 
-    node_kind: np.ndarray
+    node_kind: Indices["nodes"]
     """(N,) the row of ``unary_mask`` for each node."""
-    unary_mask: np.ndarray
+    unary_mask: Singles["kinds", "width"]
     """(kinds, width)."""
-    pair_mask: np.ndarray
+    pair_mask: Singles["labels", "width"]
     """(k, width) [first, second label]."""
 
 
+@struct
+class SmoothProblem(NamedTuple):
+    """The samples of smooth training, whatever the weights and the costs."""
+
+    samples: LabelledGraphs
+    features: Features
+    rules: PaddedRules
+    trees: JunctionTrees
+    """Of samples with cycles; empty if there are none."""
+    n_node_features: int
+
+
+@struct
 class PaddedWeights(NamedTuple):
     """θ for the time of visits, in float32."""
 
-    rows: np.ndarray
+    rows: Singles["rows", "width"]
     """(d + k e, width) of the features of nodes, then k of each of edges, by first label."""
     d: int
 
 
+@struct
 class PaddedCosts(NamedTuple):
     """The cost matrix L both ways, and the weights of the nodes."""
 
-    of_labels: np.ndarray
+    of_labels: Singles["labels", "width"]
     """(k, width) L transposed: Σ_b r_b of_labels[b] = L r."""
-    of_predictor: np.ndarray
+    of_predictor: Singles["labels", "width"]
     """(k, width) L: Σ_a p_a of_predictor[a] = L'p."""
-    weight: np.ndarray
+    weight: Singles["nodes"]
     """(N,) w."""
-    p0: np.ndarray
+    p0: Singles["*", "width"]
     """(N, width) centre of the predictor; unused unless it is free."""
 
 
+@struct
+class ExactCosts(NamedTuple):
+    """The same for certificates, in float64."""
+
+    of_predictor: Floats["labels", "width"]
+    weight: Floats["nodes"]
+    p0: Singles["*", "width"]
+
+
+@struct
 class SmoothSettings(NamedTuple):
     """Numbers of one pass."""
 
@@ -791,93 +818,71 @@ class SmoothSettings(NamedTuple):
     """NOBODY, TRUTH or FREE."""
 
 
+@struct
 class GibbsAdversary(NamedTuple):
     """Gibbs distributions of all samples: natural parameters, and what they amount to.
 
     Of each sample come rows of its nodes, then those of its own tables, one for each first label.
     """
 
-    natural: np.ndarray
+    natural: Singles["rows", "width"]
     """(N + k tables, width) natural parameters."""
-    marginals: np.ndarray
+    marginals: Singles["rows", "width"]
     """(N + k tables, width) of nodes, and of edges added up by own table."""
-    entropy: np.ndarray
+    entropy: Floats["samples"]
     """(S,)."""
 
 
+@struct
 class Grams(NamedTuple):
     """Products of a sample's rows of features: of nodes (n, n) and of own tables (m, m).
 
     Samples with many nodes have no products of nodes, but numbers for the columns that they use.
     """
 
-    node_start: np.ndarray
-    nodes: np.ndarray
-    table_start: np.ndarray
-    tables: np.ndarray
-    local: np.ndarray
+    node_start: Indices["samples + 1"]
+    nodes: Singles["*"]
+    table_start: Indices["samples + 1"]
+    tables: Singles["*"]
+    local: Ints32["*"]
     """(entries,) the number of each entry's column in its sample; empty if nobody needs it."""
-    n_columns: np.ndarray
+    n_columns: Indices["samples"]
     """(S,) how many columns a sample without products uses, else 0."""
 
 
+@struct
 class VisitStats(NamedTuple):
     """What visits report, sample by sample."""
 
-    gap: np.ndarray
+    gap: Floats["samples"]
     """(S,) T KL(q | Gibbs distribution of the scores)."""
-    predictor_regret: np.ndarray
+    predictor_regret: Floats["samples"]
     """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
-    regret: np.ndarray
+    regret: Floats["samples"]
     """(S,) T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth), the sample's part of the primal."""
 
 
+@struct
 class GibbsChanges(NamedTuple):
     """How the samples visited under the same θ change it, until this is applied in their order."""
 
-    rows: np.ndarray
+    rows: Singles["rows", "width"]
     """(at once * most rows, width) of nodes, then of own tables."""
-    moved: np.ndarray
+    moved: Flags["at_once"]
     """(at once,) whether there is a change."""
 
 
-class GibbsScratch(NamedTuple):
-    """Scratch of one sample's marginals, rows of ``width``."""
+@struct
+class SmoothCall(NamedTuple):
+    """What the visits of smooth training take."""
 
-    exps: np.ndarray
-    """(most rows) scores as exp relative to the largest of each row or table."""
-    transposed: np.ndarray
-    """(k most tables) those of tables, transposed."""
-    message: np.ndarray
-    """(longest)."""
-    share: np.ndarray
-    """(longest)."""
-    k: int
-    """The number of labels."""
-
-    @classmethod
-    def empty(cls, longest: tuple[int, int], k: int, width: int, dtype: type) -> "GibbsScratch":
-        """For samples of up to so many (nodes, own tables)."""
-        n, m = longest
-        sizes = n + m * k, m * k, n, n
-        return cls(*(np.zeros((size, width), dtype) for size in sizes), k)
-
-
-class VisitScratch(NamedTuple):
-    """Scratch of one thread's visits, rows of ``width`` in float32."""
-
-    gibbs: GibbsScratch
-    goal: np.ndarray
-    """(most rows) X."""
-    way: np.ndarray
-    """(most rows) from the natural parameters to X."""
-    trial: np.ndarray
-    """(most rows) natural parameters on that way."""
-    new: np.ndarray
-    """(most rows) and their marginals."""
-    delta: np.ndarray
-    """(most rows) less the marginals before."""
-    player: np.ndarray
-    """(3) L r, p and w L'p of a node."""
-    columns: np.ndarray
-    """(most columns that a sample without products of nodes uses)."""
+    problem: SmoothProblem
+    weights: PaddedWeights
+    costs: PaddedCosts
+    settings: SmoothSettings
+    rates: Floats["samples"]
+    """(S,) weight of the sample in the objective, divided by the penalty."""
+    adversary: GibbsAdversary
+    grams: Grams
+    changes: GibbsChanges
+    stats: VisitStats

@@ -14,29 +14,28 @@ samples but for the penalties, so those of shards add up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.smooth import smooth_moments, smooth_regrets
 from robustruct.core.structs import (
     FORBIDDEN,
     FREE,
     NOBODY,
     TRUTH,
+    ExactCosts,
     Features,
     GibbsAdversary,
-    GibbsScratch,
     JunctionTrees,
     LabelledGraphs,
     PaddedCosts,
     PaddedRules,
     Rows,
+    SmoothProblem,
     SmoothSettings,
 )
 from robustruct.features import SparseRows, split_weights
 from robustruct.features.matrix import sparse_rows, transposed_product
-from robustruct.kernels.natural_bounds import natural_bounds
 from robustruct.objectives.adversarial import Excess, Problem
 from robustruct.parallel import over_samples
 
@@ -94,11 +93,18 @@ class SmoothObjective:
         return LabelledGraphs(*batch.structure, table, transposed, start, row, problem.labels)
 
     @cached_property
-    def trees(self) -> JunctionTrees | None:
+    def arrays(self) -> SmoothProblem:
+        """What the core takes."""
+        return SmoothProblem(
+            self.samples, self.features, self.rules, self._trees(), self.nodes.shape[1]
+        )
+
+    def _trees(self) -> JunctionTrees:
         """Cliques, where samples have cycles."""
-        batch = self.problem.design.batch
+        batch, nothing = self.problem.design.batch, np.zeros(0, np.intp)
         if not batch.n_chords:
-            return None
+            end = np.zeros(1, np.intp)
+            return JunctionTrees(nothing, nothing, end, nothing, nothing, nothing, end)
         batch.buckets.check_memory(self.problem.n_labels)
         return JunctionTrees(batch.parent, self.samples.table, *batch.buckets.arrays)
 
@@ -115,15 +121,10 @@ class SmoothObjective:
     def width(self) -> int:
         return self.rules.unary_mask.shape[1]
 
-    def costs(self, p0: np.ndarray, dtype: type) -> PaddedCosts:
-        """The cost matrix and the node weights in one type of numbers."""
-        problem = self.problem
-        return PaddedCosts(
-            padded(problem.cost.T, 0.0, dtype),
-            padded(problem.cost, 0.0, dtype),
-            problem.node_weight.astype(dtype),
-            p0,
-        )
+    def costs(self, p0: np.ndarray) -> PaddedCosts:
+        """The cost matrix and the node weights, as visits take them."""
+        cost, weight = self.problem.cost, self.problem.node_weight.astype(np.float32)
+        return PaddedCosts(padded(cost.T, 0.0), padded(cost, 0.0), weight, p0)
 
     def settings(self, temperature: float, inv_mu: float = 0.0) -> SmoothSettings:
         """The numbers of a pass."""
@@ -150,51 +151,38 @@ class SmoothObjective:
 
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
         """The part of the primal that is not the penalty, at the predictor p (N, width)."""
-        problem, regrets, k = self.problem, np.empty(len(self.problem.share)), self.problem.n_labels
-        no_rows = np.zeros((0, self.width), np.float32)
-        nobody = GibbsAdversary(no_rows, no_rows, np.zeros(0))
-        out = np.zeros((0, k)), np.zeros((0, k, k)), regrets
-        self._bounds(True, theta, p, nobody, lambda: out)
+        problem, regrets = self.problem, np.empty(len(self.problem.share))
+        cost = padded(problem.cost, 0.0, np.float64)
+        costs, settings = (
+            ExactCosts(cost, problem.node_weight, p),
+            self.settings(problem.temperature),
+        )
+        over_samples(
+            lambda first, last: smooth_regrets(
+                first, last, self.arrays, theta, costs, settings, regrets
+            ),
+            problem.design.batch.node_offsets,
+            problem.n_jobs,
+        )
         return float(problem.share @ regrets)
 
     def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:
         """Into ``out``: G(q). Return the part of the dual that is not the penalty."""
         problem, design = self.problem, self.problem.design
         k, n_rows = problem.n_labels, self.problem.design.edges.shape[0]
-        r, nothing = np.empty((design.batch.n_nodes, k)), np.zeros(0)
-        nobody = np.zeros((0, self.width), np.float32)
-        parts = self._bounds(
-            False, out, nobody, adversary, lambda: (r, np.zeros((n_rows, k, k)), nothing)
-        )
-        sums = parts[0][1]
-        for _, part, _ in parts[1:]:
+        r = np.empty((design.batch.n_nodes, k))
+
+        def some(first: int, last: int) -> np.ndarray:
+            sums = np.zeros((n_rows, k, k))
+            smooth_moments(first, last, self.arrays, problem.share, adversary, r, sums)
+            return sums
+
+        parts = over_samples(some, design.batch.node_offsets, problem.n_jobs)
+        sums = parts[0]
+        for part in parts[1:]:
             sums += part
         node_block, edge_block = split_weights(design, out, k)
         excess = Excess(problem.labels, r, problem.node_share)
         transposed_product(design.nodes, excess, node_block, problem.n_jobs)
         transposed_product(design.edges, sums.reshape(-1, k * k), edge_block.reshape(-1, k * k), 1)
         return problem.gain(r) + problem.temperature * float(problem.share @ adversary.entropy)
-
-    def _bounds(
-        self,
-        of_weights: bool,
-        theta: np.ndarray,
-        p: np.ndarray,
-        adversary: GibbsAdversary,
-        out: Callable[[], tuple[np.ndarray, ...]],
-    ) -> list[tuple[np.ndarray, ...]]:
-        """What `natural_bounds` puts into the ``out`` of each range of samples."""
-        problem, k = self.problem, self.problem.n_labels
-        costs, settings = self.costs(p, np.float64), self.settings(problem.temperature)
-        linear = self.features, self.rows(theta), self.nodes.shape[1]
-        given = self.samples, self.trees, self.rules, linear, (costs, settings, problem.share)
-
-        def some(first: int, last: int) -> tuple[np.ndarray, ...]:
-            scratch = GibbsScratch.empty(self.longest, k, self.width, np.float64)
-            scores, found = np.zeros((2, *scratch.exps.shape))
-            found_here = out()
-            work = scratch, scores, found
-            natural_bounds(of_weights, first, last, *given, adversary, work, found_here)
-            return found_here
-
-        return over_samples(some, problem.design.batch.node_offsets, problem.n_jobs)

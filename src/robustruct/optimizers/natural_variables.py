@@ -1,6 +1,6 @@
 """The dual variables of smooth training: natural parameters of a Gibbs distribution per sample.
 
-kernels/natural.py says how a sample moves. Some samples are visited under the same θ, by all
+core/smooth.c says how a sample moves. Some samples are visited under the same θ, by all
 threads, before θ moves by their changes in order: what comes out does not depend on the number of
 threads.
 """
@@ -12,19 +12,23 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.smooth import (
+    from_single,
+    move_predictors,
+    natural_visits,
+    sample_grams,
+    to_single,
+)
 from robustruct.core.structs import (
     FREE,
     NOBODY,
     GibbsAdversary,
     GibbsChanges,
-    GibbsScratch,
     Grams,
     PaddedWeights,
-    VisitScratch,
+    SmoothCall,
     VisitStats,
 )
-from robustruct.kernels.natural import from_single, move_predictors, natural_visits, to_single
-from robustruct.kernels.natural_grams import natural_grams
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.optimizer import PassSpec
@@ -96,7 +100,7 @@ class NaturalVariables:
         local, n_columns = np.empty(n_local, np.int32), np.zeros(len(sizes), np.intp)
         grams = Grams(starts[0], nodes, starts[1], tables, local, n_columns)
         widths = self.objective.nodes.shape[1], self.objective.edges.shape[1]
-        natural_grams(samples, self.objective.features, widths, grams)
+        sample_grams(samples, self.objective.features, *widths, grams)
         return grams
 
     @cached_property
@@ -106,14 +110,6 @@ class NaturalVariables:
         return GibbsChanges(
             np.zeros((rows, self.objective.width), np.float32), np.zeros(AT_ONCE, np.bool_)
         )
-
-    def _scratch(self) -> VisitScratch:
-        """For one thread."""
-        width, columns = self.objective.width, int(self.grams.n_columns.max(initial=0))
-        gibbs = GibbsScratch.empty(self.objective.longest, self.problem.n_labels, width, np.float32)
-        points = np.zeros((5, *gibbs.exps.shape), np.float32)
-        others = (np.zeros((size, width), np.float32) for size in (3, columns))
-        return VisitScratch(gibbs, *points, *others)
 
     # ------------------------------------------------------------------------------------- visits
 
@@ -141,8 +137,11 @@ class NaturalVariables:
     ) -> None:
         full, single = self.objective.rows(theta), weights.rows
         every = np.arange(len(full)) if rows is None else rows
+        k, width = full.shape[1], single.shape[1]
         over_ranges(
-            lambda part: convert(full, single, every[part]), len(every), self.problem.n_jobs
+            lambda part: convert(len(every[part]), every[part], k, width, full, single),
+            len(every),
+            self.problem.n_jobs,
         )
 
     def visit(self, order: np.ndarray, weights: PaddedWeights, spec: PassSpec) -> None:
@@ -156,19 +155,22 @@ class NaturalVariables:
         if temperature != self.temperature:
             self.temperature, self.last_gap = temperature, np.inf
         settings = objective.settings(temperature, self.inv_mu / spec.mu)
-        game = objective.costs(self.p0, np.float32), settings, problem.share / spec.penalty
-        changes = GibbsChanges(*(part[: len(part) // AT_ONCE * at_once] for part in self._changes))
-        given = objective.samples, objective.trees, objective.features, weights
-        own = objective.rules, game, self.adversary, self.grams
-        stats = VisitStats(self.gap, self.predictor_regret, self.regrets)
+        call = SmoothCall(
+            objective.arrays,
+            weights,
+            objective.costs(self.p0),
+            settings,
+            problem.share / spec.penalty,
+            self.adversary,
+            self.grams,
+            GibbsChanges(*(part[: len(part) // AT_ONCE * at_once] for part in self._changes)),
+            VisitStats(self.gap, self.predictor_regret, self.regrets),
+        )
         threads = range(min(n_threads(problem.n_jobs), at_once))
-        found = [(changes, stats, self._scratch()) for _ in threads]
         for first in range(0, len(order), BATCHES_A_CALL * at_once):
-            some = order[first : first + BATCHES_A_CALL * at_once]
-            counters = np.array([0, 0, min(at_once, len(some))], np.int64)
-            together(
-                natural_visits, [(t == 0, counters, some, *given, *own, found[t]) for t in threads]
-            )
+            some = np.ascontiguousarray(order[first : first + BATCHES_A_CALL * at_once])
+            counters = np.array([0, 0, min(at_once, len(some)), 0], np.int64)
+            together(natural_visits, [(t == 0, counters, len(some), some, call) for t in threads])
 
     def _temperature(self, number: int) -> float:
         """T for the visits of a pass: small temperatures are reached from above, by halves."""
@@ -182,7 +184,7 @@ class NaturalVariables:
         """The centres p0 go to where the predictor is, once a pass."""
         if self.inv_mu > 0.0:
             samples, rules = self.objective.samples, self.objective.rules
-            given = samples, self.objective.costs(self.p0, np.float32), rules, self.inv_mu / mu
+            given = samples, self.objective.costs(self.p0), rules, self.inv_mu / mu
             over_samples(
                 lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
                 samples.offsets,
