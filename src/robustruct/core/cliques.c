@@ -95,10 +95,10 @@ static void lay_out_child(const JunctionTrees *trees, Index k, Index i, Index ch
     lay_out(trees, k, i, n_later(trees, child) - 1, members + 1, walk);
 }
 
-/* Where the next run begins beside the table, after one at ``at``. */
-INLINE Index next_run(Walk *walk, Index at)
+/* Where the next runs begin beside the table, after those of the first two groups from ``at`` on. */
+INLINE Index next_runs(Walk *walk, Index at)
 {
-    for (int g = 1; g < walk->n_groups; g++) {
+    for (int g = 2; g < walk->n_groups; g++) {
         at += walk->stride[g];
         if (++walk->digit[g] < walk->length[g]) return at;
         at -= walk->length[g] * walk->stride[g];
@@ -107,9 +107,12 @@ INLINE Index next_run(Walk *walk, Index at)
     return at;
 }
 
-#define EACH_RUN(walk, base, at)                                   \
-    for (Index base = 0, at = 0, run_ = (walk)->run; base < (walk)->size; \
-         base += run_, at = next_run(walk, at))
+/* For every run: where it begins in the table (base) and beside it (at). */
+#define EACH_RUN(walk, base, at)                                                               \
+    for (Index first_ = 0, base = 0, n_ = (walk)->n_groups > 1 ? (walk)->length[1] : 1,        \
+               step_ = (walk)->n_groups > 1 ? (walk)->stride[1] : 0;                           \
+         base < (walk)->size; first_ = next_runs(walk, first_))                                \
+        for (Index at = first_, left_ = n_; left_ > 0; left_--, base += run, at += step_)
 
 /* table += values. */
 static void add_to_table(Walk *walk, const double *restrict values, double *restrict table)
