@@ -124,27 +124,24 @@ def test_linear_programs(k, forbidden):
     rng = np.random.default_rng(k)
     for lo, hi in itertools.pairwise(batch.node_offsets.tolist()):
         size = int((k ** (batch.buckets.sizes[lo:hi] + 1)).sum())
-        start, place = np.empty((2, 2, hi - lo + 1), np.intp)
+        start, place = np.empty((2, hi - lo + 1), np.intp), np.empty(hi - lo + 1, np.intp)
         regret, total = np.empty((2, 2, size))
-        core.clique_regrets(lo, hi, trees, given, start[0], place[0], regret[0], total[0])
+        core.clique_regrets(lo, hi, trees, given, start[0], regret[0], total[0])
         arrays = trees, given.unary, given.tables
-        cliques.clique_regrets(lo, hi, *arrays, start[1], place[1], regret[1], total[1])
-        for pair in (start, place, regret, total):
+        cliques.clique_regrets(lo, hi, *arrays, start[1], place, regret[1], total[1])
+        for pair in (start, regret, total):
             np.testing.assert_array_equal(*pair)
         room = (hi - lo) * k + (hi - lo + 2) * size
         rows, columns = np.zeros((2, 2, room), np.intp)
         values = np.zeros((2, room))
-        where, out = (start[0], place[0]), zip(rows, columns, values, strict=True)
-        used = [
-            own.clique_rows(lo, hi, trees, k, *where, *into)
-            for own, into in zip((core, cliques), out, strict=True)
-        ]
-        assert used[0] == used[1]
+        out = list(zip(rows, columns, values, strict=True))
+        used = core.clique_rows(lo, hi, trees, k, start[0], *out[0])
+        assert used == cliques.clique_rows(lo, hi, trees, k, start[0], place, *out[1])
         for pair in (rows, columns, values):
             np.testing.assert_array_equal(*pair)
         tables = np.maximum(rng.normal(size=size), 0.0) * (rng.random(size) < 0.6)
         results = []
-        for own in (core, cliques):
+        for own, where in ((core, start[:1]), (cliques, (start[0], place))):
             own_tables = tables.copy()
             r, q = np.zeros((batch.n_nodes, k)), np.zeros((batch.n_slots, k, k))
             own.consistent_marginals(lo, hi, trees, k, *where, regret[0], own_tables, r, q)

@@ -514,6 +514,7 @@ typedef struct {
     double *lists;        /* (k, K) the best scores with each label */
     double *sums;         /* (K) */
     double *total;        /* (K) of all components */
+    double *scores;       /* (k) */
     Index *left, *right;  /* (children, k, K) which entry of the list before was added to which entry
                              of the child's message */
     Index *label, *rank;  /* (K) the label of each entry of the lists merged, its place in the list */
@@ -528,12 +529,11 @@ static void merge_bucket(const CliqueSample *sample, Index i, const Index *label
 {
     const JunctionTrees *trees = sample->trees;
     const Index k = sample->k, size = best->size;
-    double *scores = best->total + size;
-    scores_given(sample, i, labels, scores);
+    scores_given(sample, i, labels, best->scores);
     for (Index x = 0; x < k; x++) {
         double *list = best->lists + x * size;
         Index number = 0;
-        for (Index rank = 0; rank < size; rank++) list[rank] = rank ? -INFINITY : scores[x];
+        for (Index rank = 0; rank < size; rank++) list[rank] = rank ? -INFINITY : best->scores[x];
         EACH_CHILD(c, trees, i)
         {
             const Index at = best->start[c - sample->lo] + place_in(sample, c, labels) +
@@ -648,6 +648,7 @@ API Index clique_k_best(Index lo, Index hi, const JunctionTrees *trees, const Sc
         best.lists = best.messages + n_messages * size;
         best.sums = best.lists + k * size;
         best.total = best.sums + size;
+        best.scores = best.total + size;
         const Index n_roots = lists_up(&sample, &best);
         for (possible = 0; possible < size && best.total[possible] > -INFINITY; possible++) {
             values[possible] = best.total[possible];
@@ -662,7 +663,8 @@ API Index clique_k_best(Index lo, Index hi, const JunctionTrees *trees, const Sc
 
 /* ------------------------------------------------------- games on junction trees as linear programs
  *
- * Here the tables of all buckets of a sample are kept; place (n + 1) says where they begin. */
+ * Here the tables of all buckets of a sample are kept, one after the other as their messages are: that
+ * of node i begins at k start[i]. */
 
 /* out[at] = the largest entry of the table that goes beside it. */
 static void best_of_table(Walk *walk, const double *restrict table, double *restrict out)
@@ -676,21 +678,20 @@ static void best_of_table(Walk *walk, const double *restrict table, double *rest
 }
 
 /* Scores of the sample with nodes lo .. hi-1 rewritten so that the best labelling scores 0, bucket
- * by bucket. start and place (n + 1), out. regret, out: what an entry of a bucket's table loses
+ * by bucket. start (n + 1), out: where messages begin. regret, out: what an entry of a bucket's table loses
  * against the best label of the bucket's node; a labelling's score is the best score plus the sum of
  * its regrets. total, out: what the best labelling through an entry loses in all. Both -inf where
  * forbidden. */
 API Index clique_regrets(Index lo, Index hi, const JunctionTrees *trees, const ScoreArrays *scores,
-                         Index *start, Index *place, double *regret, double *total)
+                         Index *start, double *regret, double *total)
 {
     const CliqueSample sample = clique_sample(lo, hi, trees, scores);
     const Index n = hi - lo, k = sample.k, n_messages = message_starts(lo, hi, trees, k, start);
     double *messages = NEW(double, 2 * n_messages), *best_of = messages + n_messages;
     if (!messages) return NO_MEMORY;
-    for (Index i = 0; i <= n; i++) place[i] = start[i] * k;
     for (Index i = 0; i < n; i++) {
         const Index size = start[i + 1] - start[i];
-        double *table = regret + place[i], *best = messages + start[i];
+        double *table = regret + k * start[i], *best = messages + start[i];
         fill_table(&sample, lo + i, start, messages, table);
         best_labels(k, size, table, best);
         for (Index x = 0; x < k; x++)
@@ -702,15 +703,16 @@ API Index clique_regrets(Index lo, Index hi, const JunctionTrees *trees, const S
     }
     for (Index i = n - 1; i >= 0; i--) {
         const Index size = start[i + 1] - start[i];
-        const double *loss = best_of + start[i];
+        const double *loss = best_of + start[i], *own = regret + k * start[i];
+        double *table = total + k * start[i];
         for (Index x = 0; x < k; x++)
-            for (Index at = x * size; at < (x + 1) * size; at++)
-                total[place[i] + at] = loss[at - x * size] + regret[place[i] + at];
+            for (Index rest = 0; rest < size; rest++)
+                table[x * size + rest] = loss[rest] + own[x * size + rest];
         EACH_CHILD(c, trees, lo + i)
         {
             Walk walk;
             lay_out_child(trees, k, lo + i, c, &walk);
-            best_of_table(&walk, total + place[i], best_of + start[c - lo]);
+            best_of_table(&walk, table, best_of + start[c - lo]);
         }
     }
     free(messages);
@@ -732,24 +734,24 @@ INLINE void add_entry(Entries *entries, Index row, Index column, double value)
 
 /* Margins of the cliques as sparse rows; return how many entries were written.
  *
- * Columns: the tables (place[n]), then r (n k). Rows: r_i(x) against the table of i (n k); then for
+ * Columns: the tables (k start[n]), then r (n k). Rows: r_i(x) against the table of i (n k); then for
  * every entry of a message, the bucket's table against its parent's; a bucket without parent has one
  * entry, its total. rows, columns, values with room for all, out. */
 API Index clique_rows(Index lo, Index hi, const JunctionTrees *trees, Index k, const Index *start,
-                      const Index *place, Index *rows, Index *columns, double *values)
+                      Index *rows, Index *columns, double *values)
 {
-    const Index n = hi - lo;
+    const Index n = hi - lo, r = k * start[n];
     Entries entries = {rows, columns, 0, values};
     for (Index i = 0; i < n; i++) {
-        const Index size = start[i + 1] - start[i];
+        const Index size = start[i + 1] - start[i], table = k * start[i];
         for (Index x = 0; x < k; x++) {
-            add_entry(&entries, i * k + x, place[n] + i * k + x, -1.0);
+            add_entry(&entries, i * k + x, r + i * k + x, -1.0);
             for (Index at = x * size; at < (x + 1) * size; at++)
-                add_entry(&entries, i * k + x, place[i] + at, 1.0);
+                add_entry(&entries, i * k + x, table + at, 1.0);
         }
         for (Index x = 0; x < k; x++)
             for (Index rest = 0; rest < size; rest++)
-                add_entry(&entries, n * k + start[i] + rest, place[i] + x * size + rest, 1.0);
+                add_entry(&entries, n * k + start[i] + rest, table + x * size + rest, 1.0);
         EACH_CHILD(c, trees, lo + i)
         {
             Walk walk;
@@ -757,7 +759,7 @@ API Index clique_rows(Index lo, Index hi, const JunctionTrees *trees, Index k, c
             const Index run = walk.run, first = n * k + start[c - lo];
             EACH_RUN(&walk, base, at)
             for (Index a = 0; a < run; a++)
-                add_entry(&entries, first + at + (walk.along ? a : 0), place[i] + base + a, -1.0);
+                add_entry(&entries, first + at + (walk.along ? a : 0), table + base + a, -1.0);
         }
     }
     return entries.n;
@@ -787,17 +789,17 @@ static void scale_table(Index k, Index size, const double *wanted, const double 
 /* Make clique tables exactly consistent, in place, from the roots down, and read node and edge
  * marginals off them: r (N, k) and q (slots, k, k), out, of a distribution over labellings. */
 API Index consistent_marginals(Index lo, Index hi, const JunctionTrees *trees, Index k,
-                               const Index *start, const Index *place, const double *regret,
-                               double *tables, double *r, double *q)
+                               const Index *start, const double *regret, double *tables, double *r,
+                               double *q)
 {
     const CliqueSample sample = {.trees = trees, .lo = lo, .hi = hi, .k = k};
     double *wanted = calloc((size_t)start[hi - lo] + 1, sizeof *wanted);
     if (!wanted) return NO_MEMORY;
     for (Index i = hi - 1; i >= lo; i--) {
         const Index size = start[i - lo + 1] - start[i - lo];
-        double *table = tables + place[i - lo], *goal = wanted + start[i - lo];
+        double *table = tables + k * start[i - lo], *goal = wanted + start[i - lo];
         if (n_later(trees, i) == 0) goal[0] = 1.0;
-        scale_table(k, size, goal, regret + place[i - lo], table);
+        scale_table(k, size, goal, regret + k * start[i - lo], table);
         node_marginal(k, size, table, r + i * k);
         EACH_EDGE(e, trees, i)
         {

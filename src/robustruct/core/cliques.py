@@ -18,12 +18,12 @@ clique_k_best = function(
 )  # (lo, hi, trees, scores, size, labels, values)
 
 clique_regrets = function(
-    "clique_regrets", int, int, JunctionTrees, ScoreArrays, Indices, Indices, Floats, Floats
-)  # (lo, hi, trees, scores, start, place, regret, total)
+    "clique_regrets", int, int, JunctionTrees, ScoreArrays, Indices, Floats, Floats
+)  # (lo, hi, trees, scores, start, regret, total)
 clique_rows = function(
-    "clique_rows", int, int, JunctionTrees, int, Indices, Indices, Indices, Indices, Floats
-)  # (lo, hi, trees, k, start, place, rows, columns, values)
+    "clique_rows", int, int, JunctionTrees, int, Indices, Indices, Indices, Floats
+)  # (lo, hi, trees, k, start, rows, columns, values)
 consistent_marginals = function(
     "consistent_marginals",
-    *(int, int, JunctionTrees, int, Indices, Indices, Floats, Floats, Floats, Floats),
-)  # (lo, hi, trees, k, start, place, regret, tables, r, q)
+    *(int, int, JunctionTrees, int, Indices, Floats, Floats, Floats, Floats),
+)  # (lo, hi, trees, k, start, regret, tables, r, q)
