@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.core.cliques import clique_allowed, clique_k_best, clique_max, clique_sum
 from robustruct.core.messages import forest_allowed, labelling_scores, max_product, sum_product
 from robustruct.core.messages import k_best as k_best_forest
-from robustruct.core.structs import Exponentials, Gibbs, JunctionTrees
+from robustruct.core.structs import Exponentials, Gibbs, JunctionTrees, ScoreArrays
 from robustruct.graphs import Batch
-from robustruct.kernels.allowed import bucket_allowed
-from robustruct.kernels.buckets import bucket_k_best, bucket_max, bucket_sum
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
 
 def junction_trees(scores: Scores, copies: int = 1) -> JunctionTrees:
-    """What the kernels over cliques take, once it is sure that their tables fit into memory."""
+    """What inference over cliques takes, once it is sure that their tables fit into memory."""
     batch = scores.batch
     batch.buckets.check_memory(scores.n_labels, copies)
     return JunctionTrees(batch.parent, scores.table_of, *batch.buckets.arrays)
@@ -58,8 +57,8 @@ def best_labelling(scores: Scores, n_jobs: int | None = -1) -> tuple[np.ndarray,
         lambda first, last: max_product(
             first, last, batch.structure, scores.arrays, best, labels, values
         ),
-        lambda first, last: bucket_max(
-            first, last, batch.node_offsets, graph, scores.unary, scores.tables, labels, values
+        lambda first, last: clique_max(
+            first, last, batch.structure, graph, scores.arrays, labels, values
         ),
     )
     over_samples(work, batch.node_offsets, n_jobs)
@@ -82,8 +81,9 @@ def allowed_labels(scores: Scores, n_jobs: int | None = -1) -> np.ndarray:
         unary, tables = (
             np.where(np.isfinite(x), 0.0, -np.inf) for x in (scores.unary, scores.tables)
         )
+        given = ScoreArrays(unary, tables, scores.table_of)
         for s in first + np.flatnonzero(fits[first:last]):
-            bucket_allowed(s, s + 1, batch.node_offsets, graph, unary, tables, allowed)
+            clique_allowed(s, s + 1, batch.structure, graph, given, allowed)
 
     work = over_kinds(
         batch,
@@ -158,8 +158,8 @@ def marginals(
             lambda begin, end: sum_product(
                 begin, end, batch.structure, scores.arrays, exponentials, weight, gibbs
             ),
-            lambda begin, end: bucket_sum(
-                begin, end, batch.node_offsets, graph, scores.unary, scores.tables, weight, gibbs
+            lambda begin, end: clique_sum(
+                begin, end, batch.structure, graph, scores.arrays, weight, gibbs
             ),
         )(first, last)
         return gibbs.table_sums
@@ -199,11 +199,10 @@ def k_best(scores: Scores, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
         m = kernel(lo, hi, *arguments, size, labels, values)
         found.append((labels[:m], values[:m]))
 
-    tables = scores.unary, scores.tables
     work = over_kinds(
         batch,
         lambda first, _: one(first, k_best_forest, (batch.structure, scores.arrays)),
-        lambda first, _: one(first, bucket_k_best, (graph, *tables)),
+        lambda first, _: one(first, clique_k_best, (graph, scores.arrays)),
     )
     for s in range(batch.n_samples):
         work(s, s + 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from robustruct.core import cliques as core
 from robustruct.core.structs import Gibbs, JunctionTrees, ScoreArrays
 from robustruct.graphs import Batch
-from robustruct.kernels import buckets
+from robustruct.kernels import allowed, buckets, cliques
 
 LABELS = [1, 2, 3, 4, 5, 7, 8, 9]
 WIDE = [16, 17, 24, 33, 64]
@@ -84,3 +86,65 @@ def test_marginals(k, forbidden, scale, edges):
         results.append(gibbs)
     for mine, kernels in zip(*results, strict=True):
         np.testing.assert_array_equal(mine, kernels)
+
+
+@pytest.mark.parametrize("k", LABELS + WIDE)
+def test_allowed_labels(k):
+    batch, given, trees = cases(2, k, forbidden=0.8)
+    results = np.zeros((2, batch.n_nodes, k), np.bool_)
+    core.clique_allowed(0, batch.n_samples, batch.structure, trees, given, results[0])
+    arrays = batch.node_offsets, trees, given.unary, given.tables
+    allowed.bucket_allowed(0, batch.n_samples, *arrays, results[1])
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 17])
+@pytest.mark.parametrize("size", [1, 4, 20])
+@pytest.mark.parametrize("forbidden", [0.0, 0.6])
+def test_k_best(k, size, forbidden):
+    batch, given, trees = cases(3, k, forbidden=forbidden)
+    for lo, hi in itertools.pairwise(batch.node_offsets.tolist()):
+        results = []
+        for mine in (True, False):
+            labels, values = np.zeros((size, hi - lo), np.intp), np.zeros(size)
+            if mine:
+                found = core.clique_k_best(lo, hi, trees, given, size, labels, values)
+            else:
+                arrays = trees, given.unary, given.tables
+                found = buckets.bucket_k_best(lo, hi, *arrays, size, labels, values)
+            results.append((found, labels, values))
+        for mine, kernels in zip(*results, strict=True):
+            np.testing.assert_array_equal(mine, kernels)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 9, 17])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+def test_linear_programs(k, forbidden):
+    batch, given, trees = cases(4, k, forbidden=forbidden)
+    rng = np.random.default_rng(k)
+    for lo, hi in itertools.pairwise(batch.node_offsets.tolist()):
+        size = int((k ** (batch.buckets.sizes[lo:hi] + 1)).sum())
+        start, place = np.empty((2, hi - lo + 1), np.intp), np.empty(hi - lo + 1, np.intp)
+        regret, total = np.empty((2, 2, size))
+        core.clique_regrets(lo, hi, trees, given, start[0], regret[0], total[0])
+        arrays = trees, given.unary, given.tables
+        cliques.clique_regrets(lo, hi, *arrays, start[1], place, regret[1], total[1])
+        for pair in (start, regret, total):
+            np.testing.assert_array_equal(*pair)
+        room = (hi - lo) * k + (hi - lo + 2) * size
+        rows, columns = np.zeros((2, 2, room), np.intp)
+        values = np.zeros((2, room))
+        out = list(zip(rows, columns, values, strict=True))
+        used = core.clique_rows(lo, hi, trees, k, start[0], *out[0])
+        assert used == cliques.clique_rows(lo, hi, trees, k, start[0], place, *out[1])
+        for pair in (rows, columns, values):
+            np.testing.assert_array_equal(*pair)
+        tables = np.maximum(rng.normal(size=size), 0.0) * (rng.random(size) < 0.6)
+        results = []
+        for own, where in ((core, start[:1]), (cliques, (start[0], place))):
+            own_tables = tables.copy()
+            r, q = np.zeros((batch.n_nodes, k)), np.zeros((batch.n_slots, k, k))
+            own.consistent_marginals(lo, hi, trees, k, *where, regret[0], own_tables, r, q)
+            results.append((own_tables, r, q))
+        for mine, kernels in zip(*results, strict=True):
+            np.testing.assert_array_equal(mine, kernels)

@@ -95,10 +95,10 @@ static void lay_out_child(const JunctionTrees *trees, Index k, Index i, Index ch
     lay_out(trees, k, i, n_later(trees, child) - 1, members + 1, walk);
 }
 
-/* Where the next run begins beside the table, after one at ``at``. */
-INLINE Index next_run(Walk *walk, Index at)
+/* Where the next runs begin beside the table, after those of the first two groups from ``at`` on. */
+INLINE Index next_runs(Walk *walk, Index at)
 {
-    for (int g = 1; g < walk->n_groups; g++) {
+    for (int g = 2; g < walk->n_groups; g++) {
         at += walk->stride[g];
         if (++walk->digit[g] < walk->length[g]) return at;
         at -= walk->length[g] * walk->stride[g];
@@ -107,9 +107,12 @@ INLINE Index next_run(Walk *walk, Index at)
     return at;
 }
 
-#define EACH_RUN(walk, base, at)                                   \
-    for (Index base = 0, at = 0, run_ = (walk)->run; base < (walk)->size; \
-         base += run_, at = next_run(walk, at))
+/* For every run: where it begins in the table (base) and beside it (at). */
+#define EACH_RUN(walk, base, at)                                                               \
+    for (Index first_ = 0, base = 0, n_ = (walk)->n_groups > 1 ? (walk)->length[1] : 1,        \
+               step_ = (walk)->n_groups > 1 ? (walk)->stride[1] : 0;                           \
+         base < (walk)->size; first_ = next_runs(walk, first_))                                \
+        for (Index at = first_, left_ = n_; left_ > 0; left_--, base += run, at += step_)
 
 /* table += values. */
 static void add_to_table(Walk *walk, const double *restrict values, double *restrict table)
@@ -453,4 +456,363 @@ API Index clique_sum(Index first, Index last, const Structure *structure, const 
     }
     free_clique_scratch(&scratch);
     return room ? 0 : NO_MEMORY;
+}
+
+/* --------------------------------------------------------------------------- labels that can occur */
+
+/* allowed (n, k), out. down: above 0 where the labels of a bucket's later neighbours can occur. */
+static void allowed_over_cliques(const CliqueSample *sample, const CliqueScratch *scratch,
+                                 bool *allowed)
+{
+    const JunctionTrees *trees = sample->trees;
+    const Index k = sample->k, lo = sample->lo, *start = scratch->start;
+    double *down = scratch->down, *table = scratch->table;
+    const Index total = message_starts(lo, sample->hi, trees, k, scratch->start);
+    max_up(sample, scratch);
+    memset(down, 0, (size_t)total * sizeof *down);
+    for (Index i = sample->hi - 1; i >= lo; i--) {
+        const Index size = start[i - lo + 1] - start[i - lo];
+        const double *above = down + start[i - lo];
+        if (n_later(trees, i) == 0) down[start[i - lo]] = 1.0;
+        fill_table(sample, i, start, scratch->messages, table);
+        for (Index x = 0; x < k; x++) {
+            bool any = false;
+            for (Index rest = 0; rest < size; rest++) {
+                const bool occurs = table[x * size + rest] > -INFINITY && above[rest] > 0.0;
+                table[x * size + rest] = occurs ? 1.0 : 0.0;
+                any |= occurs;
+            }
+            allowed[(i - lo) * k + x] = any;
+        }
+        tell_children(sample, i, table, start, down);
+    }
+}
+
+/* allowed (N, k), out: as forest_allowed has it, for samples first .. last-1. */
+API Index clique_allowed(Index first, Index last, const Structure *structure,
+                         const JunctionTrees *trees, const ScoreArrays *scores, bool *allowed)
+{
+    const Index k = scores->n_labels, *offsets = structure->offsets;
+    CliqueScratch scratch;
+    const bool room = clique_scratch(first, last, offsets, trees, k, true, &scratch);
+    for (Index s = first; room && s < last; s++) {
+        const CliqueSample sample = clique_sample(offsets[s], offsets[s + 1], trees, scores);
+        allowed_over_cliques(&sample, &scratch, allowed + offsets[s] * k);
+    }
+    free_clique_scratch(&scratch);
+    return room ? 0 : NO_MEMORY;
+}
+
+/* ------------------------------------------------------------------------------- K best labellings
+ *
+ * Messages are lists of the best scores, descending; which labels made them is worked out again on
+ * the way back. */
+typedef struct {
+    Index size;           /* K */
+    Index *start;         /* (n + 1) */
+    double *messages;     /* (messages, K) */
+    double *lists;        /* (k, K) the best scores with each label */
+    double *sums;         /* (K) */
+    double *total;        /* (K) of all components */
+    double *scores;       /* (k) */
+    Index *left, *right;  /* (children, k, K) which entry of the list before was added to which entry
+                             of the child's message */
+    Index *label, *rank;  /* (K) the label of each entry of the lists merged, its place in the list */
+    Index *pointer;       /* (the larger of k and K) */
+    Index *roots;         /* (n) buckets without parent, root by root the same as left and right: */
+    Index *root_left, *root_right; /* (roots, K) */
+    Index *current, *wanted; /* (n) labels, and the entry of each message that they are to make */
+} BestLists;
+
+/* lists->sums: the best scores of i's part of the junction tree, given the labels of later nodes. */
+static void merge_bucket(const CliqueSample *sample, Index i, const Index *labels, BestLists *best)
+{
+    const JunctionTrees *trees = sample->trees;
+    const Index k = sample->k, size = best->size;
+    scores_given(sample, i, labels, best->scores);
+    for (Index x = 0; x < k; x++) {
+        double *list = best->lists + x * size;
+        Index number = 0;
+        for (Index rank = 0; rank < size; rank++) list[rank] = rank ? -INFINITY : best->scores[x];
+        EACH_CHILD(c, trees, i)
+        {
+            const Index at = best->start[c - sample->lo] + place_in(sample, c, labels) +
+                             x * power(k, n_later(trees, c) - 1);
+            const Index made = (number++ * k + x) * size;
+            merge_sums(size, list, best->messages + at * size, best->sums, best->left + made,
+                       best->right + made, best->pointer);
+            memcpy(list, best->sums, (size_t)size * sizeof *list);
+        }
+    }
+    merge_labels(k, size, best->lists, NULL, 0, best->sums, best->label, best->rank, best->pointer);
+}
+
+/* Which entry of each child's message made the entry that is wanted of i, with label x. The lists
+ * were added up child by child: this is undone from the last child to the first. */
+static void want_of_children(const CliqueSample *sample, Index i, Index x, BestLists *best)
+{
+    const JunctionTrees *trees = sample->trees;
+    Index number = 0, entry = best->rank[best->wanted[i - sample->lo]];
+    EACH_CHILD(c, trees, i) number++;
+    for (Index last = number - 1; last >= 0; last--) {
+        const Index made = (last * sample->k + x) * best->size + entry;
+        Index child = trees->first_child[i];
+        for (Index before = 0; before < last; before++) child = trees->next_child[child];
+        best->wanted[child - sample->lo] = best->right[made];
+        entry = best->left[made];
+    }
+}
+
+/* Messages of all buckets, then their sums over components; return how many components there are. */
+static Index lists_up(const CliqueSample *sample, BestLists *best)
+{
+    const JunctionTrees *trees = sample->trees;
+    const Index k = sample->k, lo = sample->lo, size = best->size;
+    const size_t bytes = (size_t)size * sizeof(double);
+    Index n_roots = 0;
+    for (Index rank = 0; rank < size; rank++) best->total[rank] = rank ? -INFINITY : 0.0;
+    for (Index i = lo; i < sample->hi; i++) {
+        const Index *members = trees->members + trees->offsets[i], m = n_later(trees, i);
+        const Index begin = best->start[i - lo], n_messages = best->start[i - lo + 1] - begin;
+        for (Index rest = 0; rest < n_messages; rest++) {
+            Index code = rest;
+            for (Index j = m - 1; j >= 0; j--) {
+                best->current[members[j] - lo] = code % k;
+                code /= k;
+            }
+            merge_bucket(sample, i, best->current, best);
+            memcpy(best->messages + (begin + rest) * size, best->sums, bytes);
+        }
+        if (m > 0) continue;
+        merge_sums(size, best->total, best->messages + begin * size, best->sums,
+                   best->root_left + n_roots * size, best->root_right + n_roots * size,
+                   best->pointer);
+        memcpy(best->total, best->sums, bytes);
+        best->roots[n_roots++] = i;
+    }
+    return n_roots;
+}
+
+/* labels (n), out: labelling number ``choice``. */
+static void trace_labelling(const CliqueSample *sample, Index choice, Index n_roots, BestLists *best,
+                            Index *labels)
+{
+    const Index lo = sample->lo;
+    for (Index number = n_roots - 1; number >= 0; number--) {
+        best->wanted[best->roots[number] - lo] = best->root_right[number * best->size + choice];
+        choice = best->root_left[number * best->size + choice];
+    }
+    for (Index i = sample->hi - 1; i >= lo; i--) {
+        merge_bucket(sample, i, labels, best);
+        labels[i - lo] = best->label[best->wanted[i - lo]];
+        want_of_children(sample, i, labels[i - lo], best);
+    }
+}
+
+/* The most children of a bucket; count (n): scratch. */
+static Index most_children(const JunctionTrees *trees, Index lo, Index hi, Index *count)
+{
+    Index most = 0;
+    memset(count, 0, (size_t)(hi - lo) * sizeof *count);
+    for (Index i = lo; i < hi; i++)
+        if (n_later(trees, i) > 0)
+            most = max_index(most, ++count[trees->members[trees->offsets[i]] - lo]);
+    return most;
+}
+
+/* The ``size`` best labellings of nodes lo .. hi-1, best first; return how many are possible.
+ * labels (size, n) and values (size), out. */
+API Index clique_k_best(Index lo, Index hi, const JunctionTrees *trees, const ScoreArrays *scores,
+                        Index size, Index *labels, double *values)
+{
+    const CliqueSample sample = clique_sample(lo, hi, trees, scores);
+    const Index n = hi - lo, k = sample.k;
+    Index *small = NEW(Index, 4 * n + 1 + 2 * size + max_index(k, size)), *made = NULL;
+    if (!small) return NO_MEMORY;
+    BestLists best = {.size = size, .start = small, .roots = small + n + 1};
+    best.current = best.roots + n;
+    best.wanted = best.current + n;
+    best.label = best.wanted + n;
+    best.rank = best.label + size;
+    best.pointer = best.rank + size;
+    const Index branches = most_children(trees, lo, hi, best.wanted) * k * size;
+    const Index n_messages = message_starts(lo, hi, trees, k, best.start);
+    made = calloc((size_t)(2 * branches + 2 * n * size + 1), sizeof *made);
+    best.messages = NEW(double, (n_messages + k + 2) * size + k);
+    Index possible = NO_MEMORY;
+    if (made && best.messages) {
+        best.left = made;
+        best.right = made + branches;
+        best.root_left = made + 2 * branches;
+        best.root_right = best.root_left + n * size;
+        best.lists = best.messages + n_messages * size;
+        best.sums = best.lists + k * size;
+        best.total = best.sums + size;
+        best.scores = best.total + size;
+        const Index n_roots = lists_up(&sample, &best);
+        for (possible = 0; possible < size && best.total[possible] > -INFINITY; possible++) {
+            values[possible] = best.total[possible];
+            trace_labelling(&sample, possible, n_roots, &best, labels + possible * n);
+        }
+    }
+    free(small);
+    free(made);
+    free(best.messages);
+    return possible;
+}
+
+/* ------------------------------------------------------- games on junction trees as linear programs
+ *
+ * Here the tables of all buckets of a sample are kept, one after the other as their messages are: that
+ * of node i begins at k start[i]. */
+
+/* out[at] = the largest entry of the table that goes beside it. */
+static void best_of_table(Walk *walk, const double *restrict table, double *restrict out)
+{
+    const Index run = walk->run, step = walk->along;
+    EACH_RUN(walk, base, at)
+    for (Index a = 0; a < run; a++) {
+        double *best = out + at + a * step;
+        *best = table[base + a] > *best ? table[base + a] : *best;
+    }
+}
+
+/* Scores of the sample with nodes lo .. hi-1 rewritten so that the best labelling scores 0, bucket
+ * by bucket. start (n + 1), out: where messages begin. regret, out: what an entry of a bucket's table loses
+ * against the best label of the bucket's node; a labelling's score is the best score plus the sum of
+ * its regrets. total, out: what the best labelling through an entry loses in all. Both -inf where
+ * forbidden. */
+API Index clique_regrets(Index lo, Index hi, const JunctionTrees *trees, const ScoreArrays *scores,
+                         Index *start, double *regret, double *total)
+{
+    const CliqueSample sample = clique_sample(lo, hi, trees, scores);
+    const Index n = hi - lo, k = sample.k, n_messages = message_starts(lo, hi, trees, k, start);
+    double *messages = NEW(double, 2 * n_messages), *best_of = messages + n_messages;
+    if (!messages) return NO_MEMORY;
+    for (Index i = 0; i < n; i++) {
+        const Index size = start[i + 1] - start[i];
+        double *table = regret + k * start[i], *best = messages + start[i];
+        fill_table(&sample, lo + i, start, messages, table);
+        best_labels(k, size, table, best);
+        for (Index x = 0; x < k; x++)
+            for (Index rest = 0; rest < size; rest++)
+                table[x * size + rest] =
+                    best[rest] > -INFINITY ? table[x * size + rest] - best[rest] : -INFINITY;
+        for (Index rest = 0; rest < size; rest++)
+            best_of[start[i] + rest] = n_later(trees, lo + i) ? -INFINITY : 0.0;
+    }
+    for (Index i = n - 1; i >= 0; i--) {
+        const Index size = start[i + 1] - start[i];
+        const double *loss = best_of + start[i], *own = regret + k * start[i];
+        double *table = total + k * start[i];
+        for (Index x = 0; x < k; x++)
+            for (Index rest = 0; rest < size; rest++)
+                table[x * size + rest] = loss[rest] + own[x * size + rest];
+        EACH_CHILD(c, trees, lo + i)
+        {
+            Walk walk;
+            lay_out_child(trees, k, lo + i, c, &walk);
+            best_of_table(&walk, table, best_of + start[c - lo]);
+        }
+    }
+    free(messages);
+    return 0;
+}
+
+/* Sparse rows under construction. */
+typedef struct {
+    Index *row, *column, n;
+    double *value;
+} Entries;
+
+INLINE void add_entry(Entries *entries, Index row, Index column, double value)
+{
+    entries->row[entries->n] = row;
+    entries->column[entries->n] = column;
+    entries->value[entries->n++] = value;
+}
+
+/* Margins of the cliques as sparse rows; return how many entries were written.
+ *
+ * Columns: the tables (k start[n]), then r (n k). Rows: r_i(x) against the table of i (n k); then for
+ * every entry of a message, the bucket's table against its parent's; a bucket without parent has one
+ * entry, its total. rows, columns, values with room for all, out. */
+API Index clique_rows(Index lo, Index hi, const JunctionTrees *trees, Index k, const Index *start,
+                      Index *rows, Index *columns, double *values)
+{
+    const Index n = hi - lo, r = k * start[n];
+    Entries entries = {rows, columns, 0, values};
+    for (Index i = 0; i < n; i++) {
+        const Index size = start[i + 1] - start[i], table = k * start[i];
+        for (Index x = 0; x < k; x++) {
+            add_entry(&entries, i * k + x, r + i * k + x, -1.0);
+            for (Index at = x * size; at < (x + 1) * size; at++)
+                add_entry(&entries, i * k + x, table + at, 1.0);
+        }
+        for (Index x = 0; x < k; x++)
+            for (Index rest = 0; rest < size; rest++)
+                add_entry(&entries, n * k + start[i] + rest, table + x * size + rest, 1.0);
+        EACH_CHILD(c, trees, lo + i)
+        {
+            Walk walk;
+            lay_out_child(trees, k, lo + i, c, &walk);
+            const Index run = walk.run, first = n * k + start[c - lo];
+            EACH_RUN(&walk, base, at)
+            for (Index a = 0; a < run; a++)
+                add_entry(&entries, first + at + (walk.along ? a : 0), table + base + a, -1.0);
+        }
+    }
+    return entries.n;
+}
+
+/* A bucket's table keeps the distribution of its node given later neighbours, each of which has the
+ * mass wanted (size). Where it is empty the node takes its best label: no forbidden entry is used. */
+static void scale_table(Index k, Index size, const double *wanted, const double *regret,
+                        double *table)
+{
+    for (Index rest = 0; rest < size; rest++) {
+        double mass = 0.0;
+        for (Index at = rest; at < size * k; at += size) {
+            if (!(table[at] > 0.0) || regret[at] == -INFINITY) table[at] = 0.0;
+            mass += table[at];
+        }
+        const double factor = mass > 0.0 ? wanted[rest] / mass : 0.0;
+        Index choice = rest;
+        for (Index at = rest; at < size * k; at += size) {
+            table[at] *= factor;
+            if (regret[at] > regret[choice]) choice = at;
+        }
+        if (mass == 0.0) table[choice] = wanted[rest];
+    }
+}
+
+/* Make clique tables exactly consistent, in place, from the roots down, and read node and edge
+ * marginals off them: r (N, k) and q (slots, k, k), out, of a distribution over labellings. */
+API Index consistent_marginals(Index lo, Index hi, const JunctionTrees *trees, Index k,
+                               const Index *start, const double *regret, double *tables, double *r,
+                               double *q)
+{
+    const CliqueSample sample = {.trees = trees, .lo = lo, .hi = hi, .k = k};
+    double *wanted = calloc((size_t)start[hi - lo] + 1, sizeof *wanted);
+    if (!wanted) return NO_MEMORY;
+    for (Index i = hi - 1; i >= lo; i--) {
+        const Index size = start[i - lo + 1] - start[i - lo];
+        double *table = tables + k * start[i - lo], *goal = wanted + start[i - lo];
+        if (n_later(trees, i) == 0) goal[0] = 1.0;
+        scale_table(k, size, goal, regret + k * start[i - lo], table);
+        node_marginal(k, size, table, r + i * k);
+        EACH_EDGE(e, trees, i)
+        {
+            const Index above = edge_parent(trees, i, e);
+            double *joint = q + (e < 0 ? i : trees->n_nodes + trees->chord_start[i] + e) * k * k;
+            Walk walk;
+            memset(joint, 0, (size_t)(k * k) * sizeof *joint);
+            if (above < 0) continue;
+            lay_out(trees, k, i, 1, &above, &walk);
+            sum_table(&walk, 1, table, joint);
+        }
+        tell_children(&sample, i, table, start, wanted);
+    }
+    free(wanted);
+    return 0;
 }

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from robustruct.core.cliques import clique_regrets, clique_rows, consistent_marginals
 from robustruct.core.structs import JunctionTrees
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import junction_trees
-from robustruct.kernels.cliques import clique_regrets, clique_rows, consistent_marginals
 
 if TYPE_CHECKING:
     import highspy
@@ -80,7 +80,7 @@ class LinearProgram(GameSolver):
         x, dual = np.array(solution.col_value), np.array(solution.row_dual)
         tables = x[: cliques.n_entries] if len(x) else np.zeros(cliques.n_entries)
         consistent_marginals(
-            lo, hi, graph, k, cliques.start, cliques.place, cliques.regret, tables, play.r, play.q
+            lo, hi, graph, k, cliques.start, cliques.regret, tables, play.r, play.q
         )
         if len(dual):
             # Where the weight is zero the multipliers are too; the caller makes that row uniform.
@@ -94,18 +94,15 @@ class _Cliques:
         scores, k = game.scores, game.scores.n_labels
         sizes = game.scores.batch.buckets.sizes[lo:hi]
         self.n_entries = int((k ** (sizes + 1)).sum())
-        self.start, self.place = (np.empty(hi - lo + 1, np.intp) for _ in range(2))
+        self.start = np.empty(hi - lo + 1, np.intp)
         self.regret, self.total = np.empty(self.n_entries), np.empty(self.n_entries)
-        where, out = (self.start, self.place), (self.regret, self.total)
-        clique_regrets(lo, hi, graph, scores.unary, scores.tables, *where, *out)
+        clique_regrets(lo, hi, graph, scores.arrays, self.start, self.regret, self.total)
         above = game.scores.batch.buckets.offsets[lo:hi][sizes > 0]
         parents = game.scores.batch.buckets.members[above] - lo
         room = (hi - lo) * k + 2 * self.n_entries + int((k ** (sizes[parents] + 1)).sum())
         self.rows, self.columns = np.empty(room, np.intp), np.empty(room, np.intp)
         self.values = np.empty(room)
-        used = clique_rows(
-            lo, hi, graph, k, self.start, self.place, self.rows, self.columns, self.values
-        )
+        used = clique_rows(lo, hi, graph, k, self.start, self.rows, self.columns, self.values)
         assert used == room
         self.roots = self.start[:-1][sizes == 0]
         """Rows, among those of message entries, that hold the total of a bucket."""
