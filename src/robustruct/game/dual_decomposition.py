@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from robustruct.core.games import augmented_unary
 from robustruct.core.structs import Prices, StepRule
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.single_node import CostForm
@@ -27,7 +28,6 @@ from robustruct.kernels.dual_decomposition import (
     recover_edges,
     start_messages,
 )
-from robustruct.kernels.game_bounds import augmented_unary
 from robustruct.parallel import over_samples
 
 
@@ -109,7 +109,7 @@ class _Search:
             g_best=np.full(batch.n_samples, np.inf),
         )
         augmented, scores = np.empty(shape), game.scores
-        augmented_unary(0, shape[0], scores.unary, game.cost, game.weight, self.best_p, augmented)
+        augmented_unary(game.arrays, self.best_p, augmented)
         worst, structure = -game.allowed_gap(1.0), batch.structure
         self._over(start_messages, structure, scores.arrays, augmented, worst, self.prices)
         self._over(message_sizes, structure, game.weight, self.prices.size)
