@@ -17,17 +17,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from robustruct.core.games import augmented_unary
-from robustruct.core.structs import Prices, StepRule
-from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
-from robustruct.game.single_node import CostForm
-from robustruct.game.solver import GameSolver, check_options, refuse_cycles
-from robustruct.kernels.dual_decomposition import (
+from robustruct.core.decomposition import (
     descend,
     message_sizes,
     recover_edges,
     start_messages,
 )
+from robustruct.core.games import augmented_unary
+from robustruct.core.structs import Prices, StepRule
+from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.single_node import CostForm
+from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.parallel import over_samples
 
 
