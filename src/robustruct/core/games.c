@@ -219,27 +219,40 @@ static void normalise_root(Index k, const double *best, double *r)
         r[choice] = 1.0;
 }
 
-/* q[:, a] of an edge gets the mass of the parent's label a, on pairs that can be played. */
-static void normalise_column(Index k, Index a, double mass, const double *best, const double *table,
-                             double *q)
+/* The best label of a child under label a of its parent. */
+static Index best_partner(Index k, const double *best, const double *table, Index a)
 {
-    double total = 0.0, value = -INFINITY;
     Index choice = 0;
-    for (Index b = 0; b < k; b++) {
-        const double reach = best[b] + table[b * k + a];
-        if (!(q[b * k + a] > 0.0) || !(reach > -INFINITY)) q[b * k + a] = 0.0;
-        total += q[b * k + a];
-        if (reach > value) {
-            value = reach;
-            choice = b;
+    for (Index b = 1; b < k; b++)
+        if (best[b] + table[b * k + a] > best[choice] + table[choice * k + a]) choice = b;
+    return choice;
+}
+
+/* Columns q[:, a] of an edge get the mass of the parent's label a, on pairs that can be played; r (k),
+ * out: the sums of rows. scale (k): scratch. */
+static void normalise_edge(Index k, const double *above, const double *best, const double *table,
+                           double *restrict q, double *restrict r, double *restrict scale)
+{
+    memset(scale, 0, (size_t)k * sizeof *scale);
+    for (Index b = 0; b < k; b++)
+        for (Index a = 0; a < k; a++) {
+            const double mass = q[b * k + a];
+            const bool played = (mass > 0.0) & (best[b] + table[b * k + a] > -INFINITY);
+            q[b * k + a] = played ? mass : 0.0;
+            scale[a] += q[b * k + a];
         }
+    for (Index a = 0; a < k; a++) {
+        const bool empty = above[a] > 0.0 && !(scale[a] > 0.0);
+        scale[a] = above[a] == 0.0 ? 0.0 : above[a] / scale[a];
+        if (!empty) continue;
+        scale[a] = 1.0;
+        q[best_partner(k, best, table, a) * k + a] = above[a];
     }
-    if (mass == 0.0)
-        for (Index b = 0; b < k; b++) q[b * k + a] = 0.0;
-    else if (total > 0.0)
-        for (Index b = 0; b < k; b++) q[b * k + a] *= mass / total;
-    else
-        q[choice * k + a] = mass;
+    for (Index b = 0; b < k; b++) {
+        for (Index a = 0; a < k; a++) q[b * k + a] *= scale[a];
+        r[b] = 0.0;
+        for (Index a = 0; a < k; a++) r[b] += q[b * k + a];
+    }
 }
 
 /* Repair p, r and q in place: p and r on the simplex, q consistent with r on every edge.
@@ -258,11 +271,12 @@ API Index make_feasible(Index first, Index last, const Structure *structure,
         free(parent), free(best);
         return NO_MEMORY;
     }
+    double *scratch = best + longest * k;
     for (Index s = first; s < last; s++) {
         const Forest forest = forest_of(s, structure, scores, parent);
         const Index lo = structure->offsets[s];
         double *r = played->r + lo * k;
-        best_score(&forest, forest.unary, best, best + longest * k);
+        best_score(&forest, forest.unary, best, scratch);
         for (Index i = forest.n - 1; i >= 0; i--) {
             double *q = played->q + (lo + i) * k * k, *own = r + i * k;
             normalise_predictor(k, forest.unary + i * k, played->p + (lo + i) * k);
@@ -271,13 +285,8 @@ API Index make_feasible(Index first, Index last, const Structure *structure,
                 memset(q, 0, (size_t)(k * k) * sizeof *q);
                 continue;
             }
-            const double *table = forest.tables + forest.table_of[i] * k * k;
-            for (Index a = 0; a < k; a++)
-                normalise_column(k, a, r[parent[i] * k + a], best + i * k, table, q);
-            for (Index b = 0; b < k; b++) {
-                own[b] = 0.0;
-                for (Index a = 0; a < k; a++) own[b] += q[b * k + a];
-            }
+            normalise_edge(k, r + parent[i] * k, best + i * k,
+                           forest.tables + forest.table_of[i] * k * k, q, own, scratch);
         }
     }
     free(parent), free(best);

@@ -39,21 +39,16 @@ static void spread_evenly(Index k, const double *mask, double *p)
 
 /* ------------------------------------------------------------------------------- closed forms */
 
-/* Heap sort. */
+/* Shell's sort: short, and quick where there are few. */
 static void sort_descending(Index n, double *x)
 {
-    Index start = n / 2, end = n;
-    while (end > 1) {
-        if (start > 0)
-            start--;
-        else
-            swap(x, x + --end);
-        for (Index root = start, child; (child = 2 * root + 1) < end; root = child) {
-            if (child + 1 < end && x[child + 1] < x[child]) child++;
-            if (x[root] <= x[child]) break;
-            swap(x + root, x + child);
+    for (Index gap = n > 2 ? n / 2 : 1; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
+        for (Index i = gap; i < n; i++) {
+            const double value = x[i];
+            Index j = i;
+            for (; j >= gap && x[j - gap] < value; j -= gap) x[j] = x[j - gap];
+            x[j] = value;
         }
-    }
 }
 
 /* V = max over m of (sum of the m largest a + w (m - 1)) / m; r is even on those m labels. */
@@ -116,9 +111,11 @@ static double absolute(Index k, const double *a, double w, const double *place, 
                        double *p, double *r)
 {
     Index left = 0, right = 0;
+    double most_left = a[0] - w * place[0], most_right = a[0] + w * place[0];
     for (Index b = 1; b < k; b++) {
-        if (a[b] - w * place[b] > a[left] - w * place[left]) left = b;
-        if (a[b] + w * place[b] > a[right] + w * place[right]) right = b;
+        const double value_left = a[b] - w * place[b], value_right = a[b] + w * place[b];
+        if (value_left > most_left) most_left = value_left, left = b;
+        if (value_right > most_right) most_right = value_right, right = b;
     }
     r[left] += 0.5;
     r[right] += 0.5;

@@ -1,61 +1,76 @@
 /* Joint distributions with given margins: the best one (exactly), or a smoothed one (Sinkhorn). */
 #include "transport.h"
+#include "simd.h"
 
 #define TINY 1e-15 /* mass that rounding leaves behind */
 #define SCALINGS 20 /* of Sinkhorn at each temperature */
 
 bool new_routes(Index k, Routes *routes)
 {
-    double *numbers = NEW(double, 10 * k); /* the last 4k hold indices and flags */
+    double *numbers = NEW(double, 10 * k); /* the last 2k hold indices */
     if (!numbers) return false;
     routes->left = numbers, routes->need = numbers + k;
     routes->potential = numbers + 2 * k, routes->distance = numbers + 4 * k;
-    routes->previous = (Index *)(numbers + 6 * k), routes->done = (bool *)(numbers + 8 * k);
+    routes->open = numbers + 6 * k, routes->previous = (Index *)(numbers + 8 * k);
     return true;
 }
 
 void free_routes(Routes *routes) { free(routes->left); }
 
+/* The first of the least of n numbers. */
+static Index first_least(Index n, const double *values)
+{
+    Index first = 0;
+    if (n >= LANES) {
+        Vec least = load(values);
+        for (Index x = LANES; x < n; x += LANES)
+            least = minimum(load(values + min_index(x, n - LANES)), least);
+        double value = least[0];
+        for (int lane = 1; lane < LANES; lane++) value = min_double(value, least[lane]);
+        while (values[first] != value) first++;
+        return first;
+    }
+    for (Index x = 1; x < n; x++)
+        if (values[x] < values[first]) first = x;
+    return first;
+}
+
 /* Dijkstra from the rows with supply left to a column with need; return it, or -1.
  *
- * Rows are nodes 0 .. k-1, columns k .. 2k-1. */
+ * Rows are nodes 0 .. k-1, columns k .. 2k-1. Edges are never shorter than 0, so a node that is done
+ * gets no nearer; ``open`` has the distances of the others. */
 static Index shortest_path(Index k, const double *gain, const double *plan, const Routes *routes)
 {
-    double *distance = routes->distance;
-    const double *potential = routes->potential;
-    Index *previous = routes->previous;
+    double *restrict distance = routes->distance, *restrict open = routes->open;
+    const double *potential = routes->potential + k;
+    Index *restrict previous = routes->previous;
     for (Index b = 0; b < k; b++) {
-        distance[b] = routes->left[b] > TINY ? 0.0 : INFINITY;
-        distance[k + b] = INFINITY;
+        distance[b] = open[b] = routes->left[b] > TINY ? 0.0 : INFINITY;
+        distance[k + b] = open[k + b] = INFINITY;
         previous[b] = -1;
     }
-    memset(routes->done, 0, (size_t)(2 * k) * sizeof(bool));
     while (true) {
-        Index node = -1;
-        for (Index x = 0; x < 2 * k; x++)
-            if (!routes->done[x] && distance[x] < INFINITY &&
-                (node < 0 || distance[x] < distance[node]))
-                node = x;
-        if (node < 0) return -1;
-        routes->done[node] = true;
+        const Index node = first_least(2 * k, open);
+        const double here = open[node];
+        if (here == INFINITY) return -1;
+        open[node] = INFINITY;
         if (node >= k) {
             if (routes->need[node - k] > TINY) return node;
             for (Index b = 0; b < k; b++)
-                if (plan[b * k + node - k] > 0.0 && distance[node] < distance[b]) {
-                    distance[b] = distance[node];
+                if (plan[b * k + node - k] > 0.0 && here < distance[b]) {
+                    distance[b] = open[b] = here;
                     previous[b] = node;
                 }
             continue;
         }
-        const double *row = gain + node * k;
-        for (Index a = 0; a < k; a++) {
-            if (!(row[a] > -INFINITY) || routes->done[k + a]) continue;
-            const double edge = potential[node] - potential[k + a] - row[a];
-            const double reached = distance[node] + max_double(edge, 0.0);
-            if (reached < distance[k + a]) {
-                distance[k + a] = reached;
-                previous[k + a] = node;
-            }
+        const double *row = gain + node * k, own = routes->potential[node];
+        for (Index a = 0; a < k; a++) { /* a gain of -inf is an edge of infinite length */
+            const double edge = own - potential[a] - row[a];
+            const double reached = here + (0.0 > edge ? 0.0 : edge);
+            const bool nearer = reached < distance[k + a];
+            distance[k + a] = nearer ? reached : distance[k + a];
+            open[k + a] = nearer ? reached : open[k + a];
+            previous[k + a] = nearer ? node : previous[k + a];
         }
     }
 }

@@ -7,8 +7,8 @@
 typedef struct {
     double *left, *need;          /* (k) mass of rows and columns that is not yet placed */
     double *potential, *distance; /* (2k) of rows, then of columns */
+    double *open;                 /* (2k) */
     Index *previous;              /* (2k) */
-    bool *done;                   /* (2k) */
 } Routes;
 
 /* Memory for k labels; false if there is none. All of it is behind ``left``. */

@@ -6,7 +6,7 @@ Recognised up to a positive factor and a constant per column:
 
 | cost[a, b]                           | method                       | time       |
 |--------------------------------------|------------------------------|------------|
-| 1 if a != b else 0                   | sort                         | O(k log k) |
+| 1 if a != b else 0                   | sort                         | O(k log²k) |
 | abs(x_a - x_b), x places on a line   | two maxima                   | O(k)       |
 | (x_a - x_b)^2                        | a walk along an envelope     | O(k)       |
 | anything else                        | simplex on the k x k payoffs | O(k^3)     |
