@@ -226,37 +226,6 @@ class InteriorState(NamedTuple):
     """(N,) a labelling."""
 
 
-class ProxPoint(NamedTuple):
-    """Scratch of mirror-prox: a point, half a step from it and the whole step; all (N, k)."""
-
-    theta: np.ndarray
-    """Unary part of the scores whose distribution the adversary plays."""
-    trial: np.ndarray
-    """The same after a step."""
-    log_p: np.ndarray
-    p_now: np.ndarray
-    p_mid: np.ndarray
-    p_new: np.ndarray
-    r_now: np.ndarray
-    r_mid: np.ndarray
-    r_new: np.ndarray
-
-
-class ScaledTables(NamedTuple):
-    """Scratch of mirror-prox: a multiple of the tables of one sample, numbered from 0."""
-
-    local_of: np.ndarray
-    """(slots,) the number of the table of each slot."""
-    used: np.ndarray
-    """(n,) the tables by these numbers."""
-    tables: np.ndarray
-    """(n, k, k) multiples of them."""
-    exp: np.ndarray
-    """(n, k, k) exp(tables - top)."""
-    top: np.ndarray
-    """(n,) their largest entries."""
-
-
 class SampleEdges(NamedTuple):
     """The nodes and edges of a sample."""
 
