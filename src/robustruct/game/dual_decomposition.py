@@ -151,7 +151,7 @@ class _Search:
         self.window_gap = gap
         self.window_end = 2 * self.n_done
         for total in (self.prices.p_sum, self.prices.r_sum, self.prices.mass):
-            total[:] = 0.0
+            np.copyto(total, 0.0)
 
     def _diminished(self) -> np.ndarray:
         return self.longest / np.sqrt(1.0 + self.n_done)
