@@ -183,7 +183,7 @@ static void normalise_predictor(Index k, const double *unary, double *p)
     double total = 0.0;
     Index labels = 0;
     for (Index b = 0; b < k; b++) {
-        if (!(p[b] > 0.0) || unary[b] == -INFINITY) p[b] = 0.0; /* the first also catches NaN */
+        p[b] = (p[b] > 0.0) & (unary[b] > -INFINITY) ? p[b] : 0.0; /* also where it is NaN */
         total += p[b];
         labels += unary[b] > -INFINITY;
     }
@@ -209,14 +209,14 @@ static void normalise_root(Index k, const double *best, double *r)
     double total = 0.0;
     Index choice = 0;
     for (Index b = 0; b < k; b++) {
-        if (!(r[b] > 0.0) || best[b] == -INFINITY) r[b] = 0.0;
+        r[b] = (r[b] > 0.0) & (best[b] > -INFINITY) ? r[b] : 0.0;
         total += r[b];
-        if (best[b] > best[choice]) choice = b;
     }
-    if (total > 0.0)
-        for (Index b = 0; b < k; b++) r[b] /= total;
-    else
-        r[choice] = 1.0;
+    for (Index b = 0; total > 0.0 && b < k; b++) r[b] /= total;
+    if (total > 0.0) return;
+    for (Index b = 1; b < k; b++)
+        if (best[b] > best[choice]) choice = b;
+    r[choice] = 1.0;
 }
 
 /* The best label of a child under label a of its parent. */
