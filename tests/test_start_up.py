@@ -75,7 +75,7 @@ def test_neither_does_a_choice_or_a_game() -> None:
 
 
 def test_lazy_names_are_those_of_modules_whatever_was_loaded_first() -> None:
-    first = "import robustruct.game.solvers, robustruct.kernels.node_game"
+    first = "import robustruct.game.solvers, robustruct.core.node_games"
     found = run(
         f"{first}\nfrom robustruct.game import *\nprint(node_game.__name__, SOLVERS['auto'])"
     )

@@ -16,7 +16,6 @@ TOL = {
     "interior_point": 1e-6,
     "auto": 1e-6,
     "pairwise": 1e-3,
-    "mirror_prox": 1e-2,
     "dual_decomposition": 1e-2,
 }
 

@@ -6,10 +6,10 @@ from game_cases import random_game, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robustruct.core.games import game_upper, make_feasible
 from robustruct.core.structs import Strategies
 from robustruct.game.game import Play, upper_bounds
 from robustruct.game.solve import _checked_game, solve_game
-from robustruct.kernels.game_bounds import game_upper, make_feasible
 from robustruct.testing.oracles import all_labellings, labelling_score
 from robustruct.testing.strategies import games
 

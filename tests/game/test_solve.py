@@ -58,7 +58,7 @@ def test_a_forbidden_pair_can_forbid_everything():
         solve_games([[[0, 0]], np.zeros((2, 2))], [[], [(0, 1)]], [[], forbidden], COST)
 
 
-@pytest.mark.parametrize("solver", ["interior_point", "mirror_prox", "dual_decomposition"])
+@pytest.mark.parametrize("solver", ["interior_point", "dual_decomposition"])
 def test_solvers_for_trees_refuse_cycles(solver):
     edges = [(0, 1), (1, 2), (2, 0)]
     with pytest.raises(IncompatibleError, match="has cycles; use solver='auto'"):

@@ -7,7 +7,7 @@ it follow the ctypes structure that is passed, the check of its arrays, and its 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,28 +39,30 @@ class Kind:
 
     def from_param(self, array: np.ndarray) -> ctypes.c_void_p:
         """What ctypes passes for an array given as an argument of its own."""
-        return ctypes.c_void_p(self.address(array))
+        if array.dtype != self.dtype:
+            raise InternalError(f"an array {_told(array)}; the core takes {self.dtype}")
+        return ctypes.c_void_p(address(array))
 
-    def address(self, array: np.ndarray) -> int:
-        """Where the numbers are, of an array of the right type and layout."""
-        if array.dtype != self.dtype or not array.flags.c_contiguous:
-            raise InternalError(
-                f"an array of {array.dtype} (contiguous: {array.flags.c_contiguous}) was passed to "
-                f"the core, which takes contiguous {self.dtype}"
-            )
-        if array.flags.writeable and array.nbytes:
-            # A third of the time of ``array.ctypes``.
-            return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
-        return array.ctypes.data
+    @property
+    def sides(self) -> list[tuple[str, int]]:
+        """Of each length its name, "" if it has none, and how much more it is than that."""
+        named = [name.partition(" + ") for name in self.lengths]
+        return [("" if base == "*" else base, int(more or 0)) for base, _, more in named]
 
-    def sizes(self, array: np.ndarray) -> Iterator[tuple[str, int]]:
-        """(name, length) of the sides that have a name."""
-        if array.ndim != len(self.lengths):
-            raise InternalError(f"{array.ndim} sides where the core takes {self.lengths}")
-        for name, length in zip(self.lengths, array.shape, strict=True):
-            if name != "*":
-                base, _, more = name.partition(" + ")
-                yield base, length - int(more or 0)
+
+def address(array: Any) -> int:
+    """Where the numbers of a contiguous array are."""
+    try:  # a third of the time of ``array.ctypes``
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError):  # empty, read-only or not contiguous
+        if not array.flags.c_contiguous:
+            raise InternalError(f"an array {_told(array)}; the core takes contiguous") from None
+        return int(array.ctypes.data)
+
+
+def _told(array: np.ndarray) -> str:
+    contiguous = "contiguous" if array.flags.c_contiguous else "not contiguous"
+    return f"has shape {array.shape}, holds {array.dtype} and is {contiguous}"
 
 
 Floats, Singles, Indices = Kind(np.float64), Kind(np.float32), Kind(np.intp)
@@ -75,21 +77,17 @@ def struct(declared: type[T]) -> type[T]:
     """Give a NamedTuple its C form: attribute ``c`` of an instance, made when first asked for."""
     kinds = declared.__annotations__
     names = list(declared._fields)  # type: ignore[attr-defined]
-    lengths: list[str] = []
-    for name in names:
-        if isinstance(kinds[name], Kind):
-            for length in kinds[name].lengths:
-                base = length.partition(" + ")[0]
-                if base != "*" and base not in lengths:
-                    lengths.append(base)
+    sides = [kind.sides for kind in kinds.values() if isinstance(kind, Kind)]
+    lengths = list({base: None for each in sides for base, _ in each if base})
     fields = [(name, _c_type(kinds[name])) for name in names]
     fields += [(f"n_{length}", ctypes.c_int64) for length in lengths]
     structure = type(declared.__name__, (ctypes.Structure,), {"_fields_": fields})
+    checked = _checked(kinds, lengths)
 
     def c_form(self: Any) -> ctypes.Structure:
         made = self.__dict__.get("_c")
         if made is None:
-            made = self.__dict__["_c"] = structure(*_values(self, names, kinds, lengths))
+            made = self.__dict__["_c"] = structure(*checked(self))
         return made
 
     def reduce(self: Any) -> tuple[Any, ...]:  # a pickle has the arrays, not where they were
@@ -112,22 +110,43 @@ def _c_type(kind: Any) -> Any:
     return SCALARS.get(kind) or kind.c_struct
 
 
-def _values(instance: Any, names: list[str], kinds: dict[str, Any], lengths: list[str]) -> list:
-    values: list[Any] = []
-    known: dict[str, int] = {}
-    for name, value in zip(names, instance, strict=True):
-        kind = kinds[name]
-        if isinstance(kind, Kind):
-            values.append(kind.address(value))
-            for length, size in kind.sizes(value):
-                if known.setdefault(length, size) != size:
-                    raise InternalError(
-                        f"{type(instance).__name__}.{name} has shape {value.shape}, which does not "
-                        f"fit {length} = {known[length]} of the arrays before"
-                    )
-        else:
-            values.append(value if kind in SCALARS else value.c)
-    return values + [known[length] for length in lengths]
+def _checked(kinds: dict[str, Any], lengths: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that gives the values of a struct's C form, once its arrays are checked.
+
+    It is written out field by field: small games make several structs each, and a loop over fields
+    takes three times as long.
+    """
+    text = ["def values(self):", f"    {', '.join(kinds)}, = self"]
+    values: list[str] = []
+    known: set[str] = set()
+    names: dict[str, Any] = {"address": address, "refuse": _refuse}
+    for name, kind in kinds.items():
+        if not isinstance(kind, Kind):
+            values.append(name if kind in SCALARS else f"{name}.c")
+            continue
+        names[f"{name}_dtype"] = kind.dtype
+        values.append(f"address({name})")
+        wrong = f"{name}.dtype != {name}_dtype or {name}.ndim != {len(kind.lengths)}"
+        text.append(f"    if {wrong}: refuse(self, '{name}')")
+        text.append("    shape = " + name + ".shape")
+        for axis, (base, more) in enumerate(kind.sides):
+            if base in known:
+                text.append(f"    if shape[{axis}] != n_{base} + {more}: refuse(self, '{name}')")
+            elif base:
+                text.append(f"    n_{base} = shape[{axis}] - {more}")
+                known.add(base)
+    text.append(f"    return {', '.join([*values, *(f'n_{length}' for length in lengths)])},")
+    exec("\n".join(text), names)
+    made: Callable[[Any], tuple[Any, ...]] = names["values"]
+    return made
+
+
+def _refuse(instance: Any, name: str) -> None:
+    kind = type(instance).__annotations__[name]
+    raise InternalError(
+        f"{type(instance).__name__}.{name} {_told(getattr(instance, name))}; the core takes "
+        f"{kind.dtype} of lengths {kind.lengths}, like those of the arrays before"
+    )
 
 
 def c_text(declared: Any) -> str:

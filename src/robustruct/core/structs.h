@@ -53,6 +53,74 @@ typedef struct {
 SIZE(Features, 80)
 
 typedef struct {
+    Structure structure;
+    ScoreArrays scores;
+    double *cost; /* (labels, labels) */
+    double *weight; /* (nodes) */
+    Index n_labels;
+    Index n_nodes;
+} GameArrays;
+SIZE(GameArrays, 136)
+
+typedef struct {
+    double *p; /* (nodes, labels) */
+    double *r; /* (nodes, labels) */
+    double *q; /* (slots, labels, labels) */
+    Index n_nodes;
+    Index n_labels;
+    Index n_slots;
+} Strategies;
+SIZE(Strategies, 48)
+
+typedef struct {
+    double *allowed; /* (samples) */
+    Index max_iter;
+    Index check_every;
+    Index *n_iter; /* (samples) */
+    bool *exhausted; /* (samples) */
+    Index n_samples;
+} Effort;
+SIZE(Effort, 48)
+
+typedef struct {
+    Index kind;
+    double *place; /* (labels) */
+    Index *order; /* (labels) */
+    double unit;
+    double *offset; /* (labels) */
+    double *cost; /* (labels, labels) */
+    Index n_labels;
+} CostArrays;
+SIZE(CostArrays, 56)
+
+typedef struct {
+    double *u; /* (nodes, labels) */
+    bool *alive; /* (nodes, labels) */
+    double *size; /* (nodes) */
+    double *p; /* (nodes, labels) */
+    double *r; /* (nodes, labels) */
+    double *p_sum; /* (nodes, labels) */
+    double *r_sum; /* (nodes, labels) */
+    double *mass; /* (samples) */
+    double *p_best; /* (nodes, labels) */
+    double *g_best; /* (samples) */
+    Index n_nodes;
+    Index n_labels;
+    Index n_samples;
+} Prices;
+SIZE(Prices, 104)
+
+typedef struct {
+    Index n_steps;
+    bool polyak;
+    double *step; /* (samples) */
+    double *longest; /* (samples) */
+    double *target; /* (samples) */
+    Index n_samples;
+} StepRule;
+SIZE(StepRule, 48)
+
+typedef struct {
     double *unary; /* (nodes, labels) */
     double *top; /* (nodes) */
     double *tables; /* (tables, labels, labels) */

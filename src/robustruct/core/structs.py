@@ -160,38 +160,41 @@ class Predictor(NamedTuple):
         return cls(cost, cost_t, spread, tolerance, mu, inv_mu, weight, centre)
 
 
+@struct
 class GameArrays(NamedTuple):
     """A batch of games: scores ψ, cost L and node weights w."""
 
     structure: Structure
     scores: ScoreArrays
-    cost: np.ndarray
+    cost: Floats["labels", "labels"]
     """(k, k) L, [predicted label, adversary's label]."""
-    weight: np.ndarray
+    weight: Floats["nodes"]
     """(N,) w."""
 
 
+@struct
 class Strategies(NamedTuple):
     """What both players play."""
 
-    p: np.ndarray
+    p: Floats["nodes", "labels"]
     """(N, k) the predictor."""
-    r: np.ndarray
+    r: Floats["nodes", "labels"]
     """(N, k) the adversary's node marginals."""
-    q: np.ndarray
+    q: Floats["slots", "labels", "labels"]
     """(slots, k, k) its edge marginals [child, parent]."""
 
 
+@struct
 class Effort(NamedTuple):
     """When a solver stops, and how it ended."""
 
-    allowed: np.ndarray
+    allowed: Floats["samples"]
     """(S,) the gap at which a game counts as solved."""
     max_iter: int
     check_every: int
-    n_iter: np.ndarray
+    n_iter: Indices["samples"]
     """(S,) out: iterations spent on each game."""
-    exhausted: np.ndarray
+    exhausted: Flags["samples"]
     """(S,) bool, out: True where the iterations ran out."""
 
 
@@ -222,37 +225,6 @@ class InteriorState(NamedTuple):
     """(n, k)."""
     star: np.ndarray
     """(N,) a labelling."""
-
-
-class ProxPoint(NamedTuple):
-    """Scratch of mirror-prox: a point, half a step from it and the whole step; all (N, k)."""
-
-    theta: np.ndarray
-    """Unary part of the scores whose distribution the adversary plays."""
-    trial: np.ndarray
-    """The same after a step."""
-    log_p: np.ndarray
-    p_now: np.ndarray
-    p_mid: np.ndarray
-    p_new: np.ndarray
-    r_now: np.ndarray
-    r_mid: np.ndarray
-    r_new: np.ndarray
-
-
-class ScaledTables(NamedTuple):
-    """Scratch of mirror-prox: a multiple of the tables of one sample, numbered from 0."""
-
-    local_of: np.ndarray
-    """(slots,) the number of the table of each slot."""
-    used: np.ndarray
-    """(n,) the tables by these numbers."""
-    tables: np.ndarray
-    """(n, k, k) multiples of them."""
-    exp: np.ndarray
-    """(n, k, k) exp(tables - top)."""
-    top: np.ndarray
-    """(n,) their largest entries."""
 
 
 class SampleEdges(NamedTuple):
@@ -343,19 +315,20 @@ class InnerForest(NamedTuple):
     """(N,) -1 for nodes left out."""
 
 
+@struct
 class CostArrays(NamedTuple):
     """A cost matrix with its closed form; see game/single_node.py."""
 
     kind: int
-    place: np.ndarray
+    place: Floats["labels"]
     """(k,) places on a line (ABSOLUTE, SQUARED)."""
-    order: np.ndarray
+    order: Indices["labels"]
     """(k,) labels by place."""
     unit: float
     """Cost of a mistake (ZERO_ONE)."""
-    offset: np.ndarray
+    offset: Floats["labels"]
     """(k,) what each column has been lowered by."""
-    cost: np.ndarray
+    cost: Floats["labels", "labels"]
     """(k, k) the matrix itself."""
 
 
@@ -383,42 +356,44 @@ class Support(NamedTuple):
     """(k,) bool, the adversary's."""
 
 
+@struct
 class Prices(NamedTuple):
     """Dual decomposition: messages that price agreement, and what their steps have gathered."""
 
-    u: np.ndarray
+    u: Floats["nodes", "labels"]
     """(N, k) the messages, by the label of the parent."""
-    alive: np.ndarray
+    alive: Flags["nodes", "labels"]
     """(N, k) bool, labels that may be played at all."""
-    size: np.ndarray
+    size: Floats["nodes"]
     """(N,) how far a message may sensibly move: the metric of its steps."""
-    p: np.ndarray
+    p: Floats["nodes", "labels"]
     """(N, k) the predictor of the node games."""
-    r: np.ndarray
+    r: Floats["nodes", "labels"]
     """(N, k) their adversary."""
-    p_sum: np.ndarray
+    p_sum: Floats["nodes", "labels"]
     """(N, k) predictors weighted by the lengths of their steps."""
-    r_sum: np.ndarray
+    r_sum: Floats["nodes", "labels"]
     """(N, k) adversaries weighted alike."""
-    mass: np.ndarray
+    mass: Floats["samples"]
     """(S,) the weights in these sums."""
-    p_best: np.ndarray
+    p_best: Floats["nodes", "labels"]
     """(N, k) the predictor at the least value so far."""
-    g_best: np.ndarray
+    g_best: Floats["samples"]
     """(S,) that value."""
 
 
+@struct
 class StepRule(NamedTuple):
     """How long subgradient steps are."""
 
     n_steps: int
     polyak: bool
     """step (g - target) / |slope|² if True, else step / |slope|."""
-    step: np.ndarray
+    step: Floats["samples"]
     """(S,)."""
-    longest: np.ndarray
+    longest: Floats["samples"]
     """(S,) the most by which a step may change the messages."""
-    target: np.ndarray
+    target: Floats["samples"]
     """(S,)."""
 
 

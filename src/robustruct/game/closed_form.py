@@ -1,4 +1,4 @@
-"""Games without edges: every node is a game of its own, solved exactly by `node_game`'s kernels."""
+"""Games without edges: every node is a game of its own, solved exactly by core/node_games.c."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.node_games import node_equilibria
 from robustruct.game.game import Game, Play
 from robustruct.game.single_node import CostForm
 from robustruct.game.solver import GameSolver
-from robustruct.kernels.node_game import node_equilibria
 from robustruct.parallel import over_samples
 
 
@@ -34,8 +34,8 @@ class ClosedForm(GameSolver):
         form = CostForm.of(game.cost).arrays
 
         def work(first: int, last: int) -> None:
-            span = slice(batch.node_offsets[first], batch.node_offsets[last])
-            node_equilibria(form, game.weight[span], unary[span], p[span], r[span], value[span])
+            lo, hi = batch.node_offsets[first], batch.node_offsets[last]
+            node_equilibria(lo, hi, form, game.weight, unary, p, r, value)
 
         over_samples(work, batch.node_offsets, n_jobs)
         n_samples = batch.n_samples

@@ -17,17 +17,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from robustruct.core.structs import Prices, StepRule
-from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
-from robustruct.game.single_node import CostForm
-from robustruct.game.solver import GameSolver, check_options, refuse_cycles
-from robustruct.kernels.dual_decomposition import (
+from robustruct.core.decomposition import (
     descend,
     message_sizes,
     recover_edges,
     start_messages,
 )
-from robustruct.kernels.game_bounds import augmented_unary
+from robustruct.core.games import augmented_unary
+from robustruct.core.structs import Prices, StepRule
+from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.single_node import CostForm
+from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.parallel import over_samples
 
 
@@ -109,7 +109,7 @@ class _Search:
             g_best=np.full(batch.n_samples, np.inf),
         )
         augmented, scores = np.empty(shape), game.scores
-        augmented_unary(0, shape[0], scores.unary, game.cost, game.weight, self.best_p, augmented)
+        augmented_unary(game.arrays, self.best_p, augmented)
         worst, structure = -game.allowed_gap(1.0), batch.structure
         self._over(start_messages, structure, scores.arrays, augmented, worst, self.prices)
         self._over(message_sizes, structure, game.weight, self.prices.size)
@@ -151,7 +151,7 @@ class _Search:
         self.window_gap = gap
         self.window_end = 2 * self.n_done
         for total in (self.prices.p_sum, self.prices.r_sum, self.prices.mass):
-            total[:] = 0.0
+            np.copyto(total, 0.0)
 
     def _diminished(self) -> np.ndarray:
         return self.longest / np.sqrt(1.0 + self.n_done)

@@ -16,10 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.core.structs import GameArrays, Strategies
-from robustruct.game.certified import certified, in_order, rounding_of
-from robustruct.inference import best_labelling, over_kinds
-from robustruct.kernels.game_bounds import (
+from robustruct.core.games import (
     add_chords,
     augmented_unary,
     game_lower,
@@ -28,6 +25,9 @@ from robustruct.kernels.game_bounds import (
     normalise_predictors,
     sum_largest,
 )
+from robustruct.core.structs import GameArrays, Strategies
+from robustruct.game.certified import certified, in_order, rounding_of
+from robustruct.inference import best_labelling, over_kinds
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -47,7 +47,7 @@ class Game:
 
     @cached_property
     def arrays(self) -> GameArrays:
-        """What the kernels take."""
+        """What the core takes."""
         return GameArrays(self.scores.batch.structure, self.scores.arrays, self.cost, self.weight)
 
     def scale(self) -> np.ndarray:
@@ -117,7 +117,7 @@ class Play:
 
     @property
     def strategies(self) -> Strategies:
-        """What the kernels take."""
+        """What the core takes."""
         return Strategies(self.p, self.r, self.q)
 
     def repair(self, game: Game, n_jobs: int | None = -1) -> None:
@@ -134,7 +134,7 @@ class Play:
             make_feasible(first, last, b.structure, s.arrays, self.strategies)
 
         def cliques(first: int, last: int) -> None:
-            normalise_predictors(b.node_offsets[first], b.node_offsets[last], s.unary, self.p)
+            normalise_predictors(b.node_offsets[first], b.node_offsets[last], s.arrays, self.p)
 
         over_samples(over_kinds(b, forests, cliques), b.node_offsets, n_jobs)
         self.feasible = True
@@ -157,7 +157,7 @@ def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarr
     s, b = game.scores, game.scores.batch
     if b.n_chords:
         augmented = np.empty_like(s.unary)
-        augmented_unary(0, b.n_nodes, s.unary, game.cost, game.weight, p, augmented)
+        augmented_unary(game.arrays, p, augmented)
         return best_labelling(s.with_unary(augmented), n_jobs)[1]
     upper = np.empty(b.n_samples)
     over_samples(

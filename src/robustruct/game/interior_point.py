@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.core.structs import Effort, InteriorState
+from robustruct.core.interior import interior_point
+from robustruct.core.structs import Effort
 from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options, refuse_cycles
-from robustruct.kernels.interior_point import interior_point
 from robustruct.parallel import over_samples
 
 
@@ -44,9 +44,8 @@ class InteriorPoint(GameSolver):
         costs = _scaled(game)
 
         def work(first: int, last: int) -> None:
-            largest = int(np.maximum.reduce(offsets[first + 1 : last + 1] - offsets[first:last]))
-            state = _new_state(largest, game.scores.unary, *costs)
-            interior_point(first, last, game.arrays, effort, start is not None, warm, found, state)
+            is_warm = start is not None
+            interior_point(first, last, game.arrays, *costs, effort, is_warm, warm, found)
 
         over_samples(work, offsets, n_jobs)
         return play
@@ -56,22 +55,3 @@ def _scaled(game: Game) -> tuple[np.ndarray, float]:
     """Costs between 0 and 1, and what they were divided by."""
     least, spread = game.cost_range
     return (game.cost - least) / spread if spread > 0 else np.zeros_like(game.cost), spread
-
-
-def _new_state(n: int, unary: np.ndarray, loss: np.ndarray, spread: float) -> InteriorState:
-    """Memory for one game after the other, of up to n nodes each."""
-    k = unary.shape[1]
-    return InteriorState(
-        tree=np.empty((n, 4), np.intp),
-        labels=np.empty((n, k), np.intp),
-        answers=np.empty((n, k), np.intp),
-        scalar=np.empty((n, 2)),
-        vec=np.empty((n, 18, k)),
-        mat=np.empty((n + 1, 10, k, k)),
-        loss=loss,
-        spread=spread,
-        best=np.empty_like(unary),
-        augmented=np.empty_like(unary),
-        factor=np.empty((n, k)),
-        star=np.empty(len(unary), np.intp),
-    )

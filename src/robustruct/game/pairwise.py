@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.games import normalise_predictors
 from robustruct.core.structs import (
     Design,
     Features,
@@ -32,7 +33,6 @@ from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.mixtures import LabellingMixtures
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import best_labelling, junction_trees
-from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.mixtures import visit_cyclic_samples
 from robustruct.kernels.pairwise_ascent import visit_samples
 from robustruct.kernels.predictor import move_centres
@@ -92,7 +92,7 @@ class _Ascent:
         spread = np.ptp(game.cost)
         inv_mu = np.full(k, 1.0 / spread if spread > 0 else 0.0)
         self.p0 = np.full((n, k), 1.0 / k) if start is None else start.p.copy()
-        normalise_predictors(0, n, scores.unary, self.p0)
+        normalise_predictors(0, n, scores.arrays, self.p0)
         self.predictor = Predictor.of(game.cost, inv_mu, game.weight, self.p0)
         self.q: EdgePairs | LabellingMixtures
         if batch.n_chords:  # which labellings make up the marginals of a start is not known

@@ -13,13 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.games import normalise_predictors
 from robustruct.core.structs import Effort, RelaxedPoint, RelaxedScratch
 from robustruct.game.certified import certified, rounding_of
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.graphs import Batch
-from robustruct.kernels.game_bounds import normalise_predictors
 from robustruct.kernels.relaxation import solve_relaxed
 from robustruct.kernels.relaxed_labels import round_labels
 from robustruct.parallel import over_samples
@@ -57,7 +57,7 @@ class Relaxed(GameSolver):
         play.p[:], play.r[:], play.q[:] = 1.0 / k, 1.0 / k, 1.0 / k**2
         if start is not None:
             play.p[:], play.r[:], play.q[:] = start.p, start.r, start.q
-        normalise_predictors(0, n, s.unary, play.p)
+        normalise_predictors(0, n, s.arrays, play.p)
         u = np.zeros((b.n_slots, 2, k))
         lower, upper = np.empty(b.n_samples), np.empty(b.n_samples)
         effort = Effort(allowed, self.max_iter, self.check_every, play.n_iter, play.exhausted)

@@ -6,7 +6,7 @@ Recognised up to a positive factor and a constant per column:
 
 | cost[a, b]                           | method                       | time       |
 |--------------------------------------|------------------------------|------------|
-| 1 if a != b else 0                   | sort                         | O(k log k) |
+| 1 if a != b else 0                   | sort                         | O(k log²k) |
 | abs(x_a - x_b), x places on a line   | two maxima                   | O(k)       |
 | (x_a - x_b)^2                        | a walk along an envelope     | O(k)       |
 | anything else                        | simplex on the k x k payoffs | O(k^3)     |
@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from robustruct.core.node_games import ABSOLUTE, ANY, SQUARED, ZERO_ONE, node_equilibria
 from robustruct.core.structs import CostArrays
 from robustruct.errors import InvalidInputError
-from robustruct.kernels.node_game import ABSOLUTE, ANY, SQUARED, ZERO_ONE, node_equilibria
 from robustruct.losses import predicted_first
 
 _NAMES = {ZERO_ONE: "zero-one", ABSOLUTE: "absolute", SQUARED: "squared", ANY: "any"}
@@ -29,7 +29,7 @@ _NAMES = {ZERO_ONE: "zero-one", ABSOLUTE: "absolute", SQUARED: "squared", ANY: "
 
 @dataclass(frozen=True, eq=False)
 class CostForm:
-    """A cost matrix together with the closed form that fits it, as the kernels take them."""
+    """A cost matrix together with the closed form that fits it, as the core takes them."""
 
     kind: int
     place: np.ndarray
@@ -49,7 +49,7 @@ class CostForm:
 
     @property
     def arrays(self) -> CostArrays:
-        """What the kernels take."""
+        """What the core takes."""
         return CostArrays(self.kind, self.place, self.order, self.unit, self.offset, self.cost)
 
     @classmethod
@@ -126,7 +126,7 @@ def node_game(scores: Any, cost: Any, weight: float = 1.0) -> NodeGame:
     p, r, value = np.empty((1, k)), np.empty((1, k)), np.empty(1)
     weights = np.array([float(weight)])
     form = CostForm.of(predicted_first(cost)).arrays
-    node_equilibria(form, weights, scores[None].copy(), p, r, value)
+    node_equilibria(0, 1, form, weights, np.ascontiguousarray(scores), p, r, value)
     return NodeGame(float(value[0]), p[0], r[0])
 
 

@@ -83,11 +83,10 @@ def solve_game(
     node_weight : array-like of shape (n,), optional
         Weight of each node's cost; 1 by default.
     solver : str or GameSolver
-        "auto", "interior_point", "pairwise", "dual_decomposition", "mirror_prox" or
-        "linear_program", or a solver object with its own options. On graphs with cycles "auto",
-        "pairwise" and "linear_program", and "relaxed" where these would take too much memory: it
-        lets the adversary play edge marginals that agree on every node but need not belong to one
-        distribution.
+        "auto", "interior_point", "pairwise", "dual_decomposition" or "linear_program", or a solver
+        object with its own options. On graphs with cycles "auto", "pairwise" and "linear_program",
+        and "relaxed" where these would take too much memory: it lets the adversary play edge
+        marginals that agree on every node but need not belong to one distribution.
     tol : float
         Gap at which to stop, relative to the range of the cost: (max - min of ``cost``) times the
         sum of the node weights.

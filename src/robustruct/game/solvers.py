@@ -10,7 +10,6 @@ from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
-from robustruct.game.mirror_prox import MirrorProx
 from robustruct.game.pairwise import Pairwise
 from robustruct.game.relaxed import Relaxed
 from robustruct.game.solver import GameSolver
@@ -21,7 +20,6 @@ _CLASSES: list[type[GameSolver]] = [
     Pairwise,
     InteriorPoint,
     DualDecomposition,
-    MirrorProx,
     LinearProgram,
     Relaxed,
 ]

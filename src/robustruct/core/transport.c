@@ -1,0 +1,198 @@
+/* Joint distributions with given margins: the best one (exactly), or a smoothed one (Sinkhorn). */
+#include "transport.h"
+#include "simd.h"
+
+#define TINY 1e-15 /* mass that rounding leaves behind */
+#define SCALINGS 20 /* of Sinkhorn at each temperature */
+
+bool new_routes(Index k, Routes *routes)
+{
+    double *numbers = NEW(double, 10 * k); /* the last 2k hold indices */
+    if (!numbers) return false;
+    routes->left = numbers, routes->need = numbers + k;
+    routes->potential = numbers + 2 * k, routes->distance = numbers + 4 * k;
+    routes->open = numbers + 6 * k, routes->previous = (Index *)(numbers + 8 * k);
+    return true;
+}
+
+void free_routes(Routes *routes) { free(routes->left); }
+
+/* The first of the least of n numbers. */
+static Index first_least(Index n, const double *values)
+{
+    Index first = 0;
+    if (n >= LANES) {
+        Vec least = load(values);
+        for (Index x = LANES; x < n; x += LANES)
+            least = minimum(load(values + min_index(x, n - LANES)), least);
+        double value = least[0];
+        for (int lane = 1; lane < LANES; lane++) value = min_double(value, least[lane]);
+        while (values[first] != value) first++;
+        return first;
+    }
+    for (Index x = 1; x < n; x++)
+        if (values[x] < values[first]) first = x;
+    return first;
+}
+
+/* Dijkstra from the rows with supply left to a column with need; return it, or -1.
+ *
+ * Rows are nodes 0 .. k-1, columns k .. 2k-1. Edges are never shorter than 0, so a node that is done
+ * gets no nearer; ``open`` has the distances of the others. */
+static Index shortest_path(Index k, const double *gain, const double *plan, const Routes *routes)
+{
+    double *restrict distance = routes->distance, *restrict open = routes->open;
+    const double *potential = routes->potential + k;
+    Index *restrict previous = routes->previous;
+    for (Index b = 0; b < k; b++) {
+        distance[b] = open[b] = routes->left[b] > TINY ? 0.0 : INFINITY;
+        distance[k + b] = open[k + b] = INFINITY;
+        previous[b] = -1;
+    }
+    while (true) {
+        const Index node = first_least(2 * k, open);
+        const double here = open[node];
+        if (here == INFINITY) return -1;
+        open[node] = INFINITY;
+        if (node >= k) {
+            if (routes->need[node - k] > TINY) return node;
+            for (Index b = 0; b < k; b++)
+                if (plan[b * k + node - k] > 0.0 && here < distance[b]) {
+                    distance[b] = open[b] = here;
+                    previous[b] = node;
+                }
+            continue;
+        }
+        const double *row = gain + node * k, own = routes->potential[node];
+        for (Index a = 0; a < k; a++) { /* a gain of -inf is an edge of infinite length */
+            const double edge = own - potential[a] - row[a];
+            const double reached = here + (0.0 > edge ? 0.0 : edge);
+            const bool nearer = reached < distance[k + a];
+            distance[k + a] = nearer ? reached : distance[k + a];
+            open[k + a] = nearer ? reached : open[k + a];
+            previous[k + a] = nearer ? node : previous[k + a];
+        }
+    }
+}
+
+/* Move as much mass as the path to the column ``target`` allows. */
+static void send_along(Index k, Index target, double *plan, const Routes *routes)
+{
+    const Index *previous = routes->previous;
+    double amount = routes->need[target - k];
+    Index x = target;
+    for (; previous[x] >= 0; x = previous[x])
+        if (x < k) amount = min_double(amount, plan[x * k + previous[x] - k]);
+    amount = min_double(amount, routes->left[x]);
+    routes->left[x] -= amount;
+    routes->need[target - k] -= amount;
+    for (x = target; previous[x] >= 0; x = previous[x]) {
+        if (x >= k) {
+            plan[previous[x] * k + x - k] += amount;
+        } else {
+            double *back = plan + x * k + previous[x] - k;
+            *back -= amount;
+            if (*back < TINY) *back = 0.0;
+        }
+    }
+}
+
+/* Shortest augmenting paths with potentials, O(k^2) each. */
+double transport(Index k, const double *gain, const double *supply, const double *demand,
+                 double *plan, const Routes *routes)
+{
+    double *potential = routes->potential;
+    memcpy(routes->left, supply, (size_t)k * sizeof(double));
+    memcpy(routes->need, demand, (size_t)k * sizeof(double));
+    memset(plan, 0, (size_t)(k * k) * sizeof *plan);
+    for (Index a = 0; a < k; a++) {
+        double best = -INFINITY;
+        for (Index b = 0; b < k; b++) best = max_double(best, gain[b * k + a]);
+        potential[a] = 0.0;
+        potential[k + a] = best > -INFINITY ? -best : 0.0;
+    }
+    /* Each path empties a row, fills a column or cancels a pair; the limit is for safety only. */
+    for (Index path = 0; path < 200 * k; path++) {
+        const Index target = shortest_path(k, gain, plan, routes);
+        if (target < 0) break;
+        for (Index x = 0; x < 2 * k; x++)
+            potential[x] += min_double(routes->distance[x], routes->distance[target]);
+        send_along(k, target, plan, routes);
+    }
+    double missing = 0.0;
+    for (Index b = 0; b < k; b++)
+        if (routes->left[b] > TINY) missing += routes->left[b];
+    return missing;
+}
+
+/* The potential at which Σ exp((gain + other + potential) / heat) = mass; gains are so far apart. */
+static double fit(Index k, const double *gain, Index apart, const double *other, double heat,
+                  double mass)
+{
+    if (mass <= 0.0) return -INFINITY;
+    double top = -INFINITY, total = 0.0;
+    for (Index x = 0; x < k; x++) top = max_double(top, gain[x * apart] + other[x]);
+    if (top == -INFINITY) return -INFINITY;
+    for (Index x = 0; x < k; x++) total += exp((gain[x * apart] + other[x] - top) / heat);
+    return heat * log(mass / total) - top;
+}
+
+/* Scale a plan whose margins are nearly right down to at most supply and demand, then place what is
+ * missing in proportion. row, column (k): scratch. */
+static void round_plan(Index k, const double *gain, const double *supply, const double *demand,
+                       double *plan, double *row, double *column)
+{
+    for (Index b = 0; b < k; b++) {
+        double total = 0.0;
+        for (Index a = 0; a < k; a++) total += plan[b * k + a];
+        for (Index a = 0; total > supply[b] && a < k; a++) plan[b * k + a] *= supply[b] / total;
+    }
+    for (Index a = 0; a < k; a++) {
+        double total = 0.0;
+        for (Index b = 0; b < k; b++) total += plan[b * k + a];
+        for (Index b = 0; total > demand[a] && b < k; b++) plan[b * k + a] *= demand[a] / total;
+        column[a] = max_double(demand[a] - total, 0.0);
+    }
+    double missing = 0.0;
+    for (Index b = 0; b < k; b++) {
+        row[b] = supply[b];
+        for (Index a = 0; a < k; a++) row[b] -= plan[b * k + a];
+        row[b] = max_double(row[b], 0.0);
+        missing += row[b];
+    }
+    if (!(missing > 0.0)) return;
+    for (Index b = 0; b < k; b++)
+        for (Index a = 0; a < k; a++)
+            if (gain[b * k + a] > -INFINITY) plan[b * k + a] += row[b] * column[a] / missing;
+}
+
+void sinkhorn(Index k, const double *gain, const double *supply, const double *demand,
+              double sharpness, double *plan, const Routes *routes)
+{
+    double *row = routes->potential, *column = row + k, low = INFINITY, high = -INFINITY;
+    for (Index j = 0; j < k * k; j++)
+        if (gain[j] > -INFINITY) {
+            low = min_double(low, gain[j]);
+            high = max_double(high, gain[j]);
+        }
+    memset(row, 0, (size_t)(2 * k) * sizeof *row);
+    double heat = high - low;
+    const double coldest = heat / sharpness;
+    while (heat > 0.0) {
+        for (int scaling = 0; scaling < SCALINGS; scaling++) {
+            for (Index b = 0; b < k; b++) row[b] = fit(k, gain + b * k, 1, column, heat, supply[b]);
+            for (Index a = 0; a < k; a++) column[a] = fit(k, gain + a, k, row, heat, demand[a]);
+        }
+        if (heat <= coldest) break;
+        heat = max_double(0.25 * heat, coldest);
+    }
+    for (Index b = 0; b < k; b++)
+        for (Index a = 0; a < k; a++) {
+            const double total = gain[b * k + a] + row[b] + column[a];
+            if (heat > 0.0)
+                plan[b * k + a] = total > -INFINITY ? exp(total / heat) : 0.0;
+            else
+                plan[b * k + a] = gain[b * k + a] > -INFINITY ? supply[b] * demand[a] : 0.0;
+        }
+    round_plan(k, gain, supply, demand, plan, row, column);
+}
