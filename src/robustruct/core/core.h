@@ -29,6 +29,10 @@ typedef int64_t Index;
 INLINE Index min_index(Index a, Index b) { return a < b ? a : b; }
 INLINE Index max_index(Index a, Index b) { return a > b ? a : b; }
 
+/* a unless b exceeds it, or is less: so a where b is NaN. */
+INLINE double max_double(double a, double b) { return b > a ? b : a; }
+INLINE double min_double(double a, double b) { return b < a ? b : a; }
+
 /* Memory for n numbers of size bytes each, never NULL for n = 0; NULL if there is none. */
 INLINE void *allocate(Index n, size_t size)
 {
