@@ -244,6 +244,27 @@ double augment(const Ascent *ascent, const Scratch *scratch, const double *r,
     SPECIALISED(augment_rows, k, ascent, scratch, r, scores)
 }
 
+INLINE void move_rows(const int R, Index k, Index lo, Index hi, const Predictor *predictor,
+                      const Rules *rules, const double *r, const Lines *lines)
+{
+    for (Index i = lo; i < hi; i++) {
+        double *p0 = predictor->centre + i * k;
+        const double *mask = rules->unary_mask + rules->node_kind[i] * k;
+        const double least = expected_cost(R, k, predictor, r + i * k, mask, lines);
+        const Index label = sure_label(R, k, p0);
+        if (label >= 0 && lines->expected[label] == least) continue;
+        const Index count = answer(R, k, predictor, p0, lines);
+        memset(p0, 0, (size_t)k * sizeof *p0);
+        for (Index j = 0; j < count; j++) p0[lines->labels[j]] = lines->p[j];
+    }
+}
+
+static void move_all(Index k, Index lo, Index hi, const Predictor *predictor, const Rules *rules,
+                     const double *r, const Lines *lines)
+{
+    SPECIALISED(move_rows, k, lo, hi, predictor, rules, r, lines)
+}
+
 /* The centres p0 of nodes lo .. hi-1 go to where the predictor is, given the adversary's r (N, k). */
 API Index move_centres(Index lo, Index hi, const Predictor *predictor, const Rules *rules,
                        const double *r)
@@ -252,16 +273,7 @@ API Index move_centres(Index lo, Index hi, const Predictor *predictor, const Rul
     double *rows = NEW(double, 4 * k); /* the last for labels */
     if (!rows) return NO_MEMORY;
     const Lines lines = {rows, rows + k, rows + 2 * k, (int32_t *)(rows + 3 * k)};
-    for (Index i = lo; i < hi; i++) {
-        double *p0 = predictor->centre + i * k;
-        const double *mask = rules->unary_mask + rules->node_kind[i] * k;
-        const double least = expected_cost(0, k, predictor, r + i * k, mask, &lines);
-        const Index label = sure_label(0, k, p0);
-        if (label >= 0 && lines.expected[label] == least) continue;
-        const Index count = answer(0, k, predictor, p0, &lines);
-        memset(p0, 0, (size_t)k * sizeof *p0);
-        for (Index j = 0; j < count; j++) p0[lines.labels[j]] = lines.p[j];
-    }
+    move_all(k, lo, hi, predictor, rules, r, &lines);
     free(rows);
     return 0;
 }
