@@ -53,6 +53,57 @@ typedef struct {
 SIZE(Features, 80)
 
 typedef struct {
+    Index *table_of; /* (slots) */
+    Index *row; /* (tables) */
+    Index *transposed; /* (tables) */
+    Index n_slots;
+    Index n_tables;
+} TableRows;
+SIZE(TableRows, 40)
+
+typedef struct {
+    Index *node_kind; /* (nodes) */
+    double *unary_mask; /* (kinds, labels) */
+    double *pair_mask; /* (pairs) */
+    Index n_nodes;
+    Index n_kinds;
+    Index n_labels;
+    Index n_pairs;
+} Rules;
+SIZE(Rules, 56)
+
+typedef struct {
+    Features features;
+    TableRows tables;
+    Rules rules;
+} Design;
+SIZE(Design, 176)
+
+typedef struct {
+    double *node; /* (node_rows, labels) */
+    double *edge; /* (edge_rows, pairs) */
+    Index n_node_rows;
+    Index n_labels;
+    Index n_edge_rows;
+    Index n_pairs;
+} Weights;
+SIZE(Weights, 48)
+
+typedef struct {
+    double *cost; /* (labels, labels) */
+    double *cost_t; /* (labels, labels) */
+    double *spread; /* (labels, labels) */
+    double tolerance;
+    double *mu; /* (labels) */
+    double *inv_mu; /* (labels) */
+    double *weight; /* (nodes) */
+    double *centre; /* (nodes, labels) */
+    Index n_labels;
+    Index n_nodes;
+} Predictor;
+SIZE(Predictor, 80)
+
+typedef struct {
     Structure structure;
     ScoreArrays scores;
     double *cost; /* (labels, labels) */
@@ -121,6 +172,29 @@ typedef struct {
 SIZE(StepRule, 48)
 
 typedef struct {
+    double *r; /* (nodes, labels) */
+    int32_t *pair; /* (nodes, room) */
+    double *mass; /* (nodes, room) */
+    int32_t *count; /* (nodes) */
+    Index n_nodes;
+    Index n_labels;
+    Index n_room;
+} Marginals;
+SIZE(Marginals, 56)
+
+typedef struct {
+    double *r; /* (nodes, labels) */
+    Index *labelling; /* (room, nodes) */
+    double *mass; /* (samples, room) */
+    Index *count; /* (samples) */
+    Index n_nodes;
+    Index n_labels;
+    Index n_room;
+    Index n_samples;
+} Mixtures;
+SIZE(Mixtures, 64)
+
+typedef struct {
     double *unary; /* (nodes, labels) */
     double *top; /* (nodes) */
     double *tables; /* (tables, labels, labels) */
@@ -143,6 +217,97 @@ typedef struct {
     Index n_tables;
 } Gibbs;
 SIZE(Gibbs, 72)
+
+typedef struct {
+    Index *node_start; /* (samples + 1) */
+    Index *table_start; /* (samples + 1) */
+    double *nodes; /* (kept) */
+    double *tables; /* (*) */
+    Index n_samples;
+    Index n_kept;
+} Products;
+SIZE(Products, 48)
+
+typedef struct {
+    Index inner;
+    double *rate; /* (samples) */
+    Products products;
+    double *gap; /* (samples) */
+    double *predictor_regret; /* (samples) */
+    Index n_samples;
+} Visits;
+SIZE(Visits, 88)
+
+typedef struct {
+    Index *best; /* (at_once, longest) */
+    Index *worst; /* (at_once, longest) */
+    double *cost_margin; /* (at_once, longest) */
+    Index n_at_once;
+    Index n_longest;
+} Move;
+SIZE(Move, 40)
+
+typedef struct {
+    Index *counters; /* (*) */
+    bool *moves; /* (at_once) */
+    Move move;
+    Index n_at_once;
+} PendingMoves;
+SIZE(PendingMoves, 64)
+
+typedef struct {
+    int32_t *place; /* (rows) */
+    double *values; /* (rows, columns) */
+    Index *count; /* (*) */
+    Index n_rows;
+    Index n_columns;
+} KeptRows;
+SIZE(KeptRows, 40)
+
+typedef struct {
+    int32_t *line_of; /* (rows) */
+    int32_t *row_of; /* (lines) */
+    double *values; /* (lines, columns) */
+    KeptRows kept;
+    double *pace; /* (paced) */
+    Index n_rows;
+    Index n_lines;
+    Index n_columns;
+    Index n_paced;
+} WeightChange;
+SIZE(WeightChange, 104)
+
+typedef struct {
+    WeightChange node;
+    WeightChange edge;
+} WeightChanges;
+SIZE(WeightChanges, 208)
+
+typedef struct {
+    double *unary; /* (several, nodes, labels) */
+    double *augmented; /* (several, nodes, labels) */
+    double *tables; /* (several, tables, labels, labels) */
+    Index *place; /* (several, slots) */
+    Index *distinct; /* (several, tables) */
+    Index n_several;
+    Index n_nodes;
+    Index n_labels;
+    Index n_tables;
+    Index n_slots;
+} SampleScores;
+SIZE(SampleScores, 80)
+
+typedef struct {
+    Structure structure;
+    Design design;
+    Weights weights;
+    Predictor predictor;
+    Visits visits;
+    PendingMoves pending;
+    SampleScores scores;
+    WeightChanges changes;
+} Ascent;
+SIZE(Ascent, 792)
 
 typedef struct {
     Index *offsets; /* (samples + 1) */

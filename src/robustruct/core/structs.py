@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustruct.core.declare import Flags, Floats, Indices, Ints32, Singles, struct
+from robustruct.core.declare import Flags, Floats, Indices, Ints32, Ints64, Singles, struct
 
 # ---------------------------------------------------------------------------------- what is given
 
@@ -79,28 +79,31 @@ class Features(NamedTuple):
     edges: Rows
 
 
+@struct
 class TableRows(NamedTuple):
     """Which features score an edge."""
 
-    table_of: np.ndarray
+    table_of: Indices["slots"]
     """(N+C,) the table of each slot."""
-    row: np.ndarray
+    row: Indices["tables"]
     """(T,) the row of edge features behind a table."""
-    transposed: np.ndarray
+    transposed: Indices["tables"]
     """(T,) 1 where the table [child, parent] is the transpose of [first, second], else 0."""
 
 
+@struct
 class Rules(NamedTuple):
     """What is forbidden, as scores of 0 or -inf."""
 
-    node_kind: np.ndarray
+    node_kind: Indices["nodes"]
     """(N,) row of ``unary_mask``, for both players."""
-    unary_mask: np.ndarray
+    unary_mask: Floats["kinds", "labels"]
     """(kinds, k)."""
-    pair_mask: np.ndarray
+    pair_mask: Floats["pairs"]
     """(k * k,) [first * k + second label]."""
 
 
+@struct
 class Design(NamedTuple):
     """What turns weights into scores."""
 
@@ -109,39 +112,41 @@ class Design(NamedTuple):
     rules: Rules
 
 
+@struct
 class Weights(NamedTuple):
     """θ, of node and of edge features."""
 
-    node: np.ndarray
+    node: Floats["node_rows", "labels"]
     """(d, k)."""
-    edge: np.ndarray
+    edge: Floats["edge_rows", "pairs"]
     """(e, k * k) [feature, first * k + second label]."""
 
 
 # -------------------------------------------------------------------------------- the two players
 
 
+@struct
 class Predictor(NamedTuple):
     """Who answers the adversary, beside a centre p0: see kernels/predictor.py."""
 
-    cost: np.ndarray
+    cost: Floats["labels", "labels"]
     """(k, k) L, [predicted label, adversary's label]."""
-    cost_t: np.ndarray
+    cost_t: Floats["labels", "labels"]
     """(k, k) L transposed."""
-    spread: np.ndarray
+    spread: Floats["labels", "labels"]
     """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
 
     How the answer bends the dual along e_y - e_w; it ignores what all labels cost more.
     """
     tolerance: float
     """What counts as rounding, a node."""
-    mu: np.ndarray
+    mu: Floats["labels"]
     """(k,) how strongly each label is held to the centre."""
-    inv_mu: np.ndarray
+    inv_mu: Floats["labels"]
     """(k,) 1 / mu_a; zeros hold the predictor at its centre."""
-    weight: np.ndarray
+    weight: Floats["nodes"]
     """(N,) node weights w."""
-    centre: np.ndarray
+    centre: Floats["nodes", "labels"]
     """(N, k) p0."""
 
     @classmethod
@@ -397,29 +402,31 @@ class StepRule(NamedTuple):
     """(S,)."""
 
 
+@struct
 class Marginals(NamedTuple):
     """The adversary of forests: node marginals and, for the edge of each node, a list of pairs."""
 
-    r: np.ndarray
+    r: Floats["nodes", "labels"]
     """(N, k) node marginals."""
-    pair: np.ndarray
+    pair: Ints32["nodes", "room"]
     """(N, capacity) int32, codes child label * k + parent label."""
-    mass: np.ndarray
+    mass: Floats["nodes", "room"]
     """(N, capacity) what the pairs carry."""
-    count: np.ndarray
+    count: Ints32["nodes"]
     """(N,) int32, how many pairs there are."""
 
 
+@struct
 class Mixtures(NamedTuple):
     """The adversary of samples with cycles: a list of labellings with masses for each sample."""
 
-    r: np.ndarray
+    r: Floats["nodes", "labels"]
     """(N, k) node marginals."""
-    labelling: np.ndarray
+    labelling: Indices["room", "nodes"]
     """(capacity, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
-    mass: np.ndarray
+    mass: Floats["samples", "room"]
     """(S, capacity) what the labellings carry."""
-    count: np.ndarray
+    count: Indices["samples"]
     """(S,) how many labellings there are."""
 
 
@@ -489,15 +496,16 @@ class BestLists(NamedTuple):
 # --------------------------------------------------------------------------------------- training
 
 
+@struct
 class Products(NamedTuple):
     """<row, row'> of the feature rows of every sample; of length 0 where they are not kept."""
 
-    node_start: np.ndarray
+    node_start: Indices["samples + 1"]
     """(S+1,) where the products of a sample's nodes begin."""
-    table_start: np.ndarray
+    table_start: Indices["samples + 1"]
     """(S+1,) and those of its tables."""
-    nodes: np.ndarray
-    tables: np.ndarray
+    nodes: Floats["kept"]
+    tables: Floats["*"]
 
     @classmethod
     def none(cls, n_samples: int) -> "Products":
@@ -506,37 +514,40 @@ class Products(NamedTuple):
         return cls(starts, starts, np.empty(0), np.empty(0))
 
 
+@struct
 class Visits(NamedTuple):
     """How samples are visited, and what the visits saw."""
 
     inner: int
     """Most steps of a visit."""
-    rate: np.ndarray
+    rate: Floats["samples"]
     """(S,) weight of the sample in the objective, divided by the penalty: 0 holds θ still."""
     products: Products
-    gap: np.ndarray
+    gap: Floats["samples"]
     """(S,) how far the adversary is from its best answer to the predictor."""
-    predictor_regret: np.ndarray
+    predictor_regret: Floats["samples"]
     """(S,) what the predictor gives away; both add up to the sample's share of the duality gap."""
 
 
+@struct
 class Move(NamedTuple):
     """Mass may go from one labelling of a sample to another."""
 
-    best: np.ndarray
+    best: Indices["at_once", "longest"]
     """(n,) labels."""
-    worst: np.ndarray
+    worst: Indices["at_once", "longest"]
     """(n,) labels."""
-    cost_margin: np.ndarray
+    cost_margin: Floats["at_once", "longest"]
     """(n,) what costs add to the score of best over that of worst."""
 
 
+@struct
 class PendingMoves(NamedTuple):
     """What threads share about the samples that step next, ``at_once`` of them."""
 
-    counters: np.ndarray
+    counters: Ints64["*"]
     """(3,) int64: samples taken, samples answered, samples that may be taken."""
-    moves: np.ndarray
+    moves: Flags["at_once"]
     """(at_once,) bool, whether a sample has a move."""
     move: Move
     """(at_once, longest) the move of each."""
@@ -553,14 +564,15 @@ class PendingMoves(NamedTuple):
         self.counters[:] = 0, 0, min(len(self.moves), n_samples)
 
 
+@struct
 class KeptRows(NamedTuple):
     """Rows of θ as they were before steps changed them, for whoever wants to undo that."""
 
-    place: np.ndarray
+    place: Ints32["rows"]
     """(d,) int32, where each row is kept, -1 where it has not changed; (0,) if none are kept."""
-    values: np.ndarray
+    values: Floats["rows", "columns"]
     """(d, columns of θ) by place."""
-    count: np.ndarray
+    count: Indices["*"]
     """(1,) how many there are."""
 
     @classmethod
@@ -570,17 +582,18 @@ class KeptRows(NamedTuple):
         return cls(np.full(n_rows, -1, np.int32), values, np.zeros(1, np.intp))
 
 
+@struct
 class WeightChange(NamedTuple):
     """A change of θ in which few rows take part; all lines are free before and after a step."""
 
-    line_of: np.ndarray
+    line_of: Ints32["rows"]
     """(d,) int32, the line of each row of θ, -1 where it has none."""
-    row_of: np.ndarray
+    row_of: Ints32["lines"]
     """(lines,) int32, the row of each line."""
-    values: np.ndarray
+    values: Floats["lines", "columns"]
     """(lines, columns of θ), zero where none is in use."""
     kept: KeptRows
-    pace: np.ndarray
+    pace: Floats["paced"]
     """(d,) how many times as far as a step says each row moves; (0,) if that is 1 for all."""
 
     @classmethod
@@ -592,6 +605,7 @@ class WeightChange(NamedTuple):
         return cls(line_of, row_of, values, kept, np.empty(0))
 
 
+@struct
 class WeightChanges(NamedTuple):
     """Scratch of a step: how it changes the weights of node and of edge features."""
 
@@ -615,18 +629,19 @@ class Sample(NamedTuple):
     """(m,) the table of each slot, among those of all samples."""
 
 
+@struct
 class SampleScores(NamedTuple):
     """Scratch: the scores of a sample under θ, and with costs added."""
 
-    unary: np.ndarray
+    unary: Floats["several", "nodes", "labels"]
     """(n, k)."""
-    augmented: np.ndarray
+    augmented: Floats["several", "nodes", "labels"]
     """(n, k) unary + w L'p."""
-    tables: np.ndarray
+    tables: Floats["several", "tables", "labels", "labels"]
     """(distinct tables, k, k) [child, parent]."""
-    place: np.ndarray
+    place: Indices["several", "slots"]
     """(m,) which of the distinct tables scores a slot."""
-    distinct: np.ndarray
+    distinct: Indices["several", "tables"]
     """(distinct tables,) their numbers among the tables of all samples."""
 
     @classmethod
@@ -688,6 +703,21 @@ class Scratch(NamedTuple):
             np.empty((n_nodes, n_labels)),
             Components.empty(n_slots),
         )
+
+
+@struct
+class Ascent(NamedTuple):
+    """What visits of samples work on, but for the adversary."""
+
+    structure: Structure
+    design: Design
+    weights: Weights
+    predictor: Predictor
+    visits: Visits
+    pending: PendingMoves
+    scores: SampleScores
+    """Of the samples that are worked on together, or of every thread's if a visit is one step."""
+    changes: WeightChanges
 
 
 # ------------------------------------------------------------------------- smooth training (T > 0)

@@ -11,8 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.core.ascent import move_centres, visit_samples
 from robustruct.core.games import normalise_predictors
 from robustruct.core.structs import (
+    Ascent,
     Design,
     Features,
     PendingMoves,
@@ -34,8 +36,6 @@ from robustruct.game.mixtures import LabellingMixtures
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import best_labelling, junction_trees
 from robustruct.kernels.mixtures import visit_cyclic_samples
-from robustruct.kernels.pairwise_ascent import visit_samples
-from robustruct.kernels.predictor import move_centres
 from robustruct.scores import Scores
 
 
@@ -108,6 +108,16 @@ class _Ascent:
         self.pending = PendingMoves.empty(1, largest[0])
         self.buffers = SampleScores.empty(1, *largest, len(scores.tables), k)
         self.scratch = Scratch.empty(*largest, len(scores.tables), k)
+        self.ascent = Ascent(
+            batch.structure,
+            self.design,
+            self.weights,
+            self.predictor,
+            self.visits,
+            self.pending,
+            self.buffers,
+            self.changes,
+        )
 
     def round(self, active: np.ndarray) -> None:
         """Some steps on each active game, then the centres follow."""
@@ -127,17 +137,7 @@ class _Ascent:
             )
         else:
             self.pending.begin(len(active))
-            visit_samples(
-                0,
-                active,
-                batch.structure,
-                self.design,
-                self.weights,
-                self.predictor,
-                q.arrays,
-                self.visits,
-                *work,
-            )
+            visit_samples(0, active, len(active), self.ascent, q.arrays)
         for s in active:
             lo, hi = batch.node_offsets[s], batch.node_offsets[s + 1]
             move_centres(lo, hi, self.predictor, self.design.rules, q.r)

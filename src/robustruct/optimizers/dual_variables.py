@@ -1,6 +1,6 @@
 """The dual variables (r_s, q_s) of the samples of a problem, and how visits improve them.
 
-kernels/pairwise_ascent.py says how a sample moves. The moves of some samples are found together, by
+core/ascent.c says how a sample moves. The moves of some samples are found together, by
 all threads, before they step one after the other: a step has the best length under the weights as
 they are, so what other samples did in between costs little, and the result does not depend on the
 number of threads.
@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.ascent import move_centres, visit_samples
 from robustruct.core.structs import (
+    Ascent,
     Design,
     Features,
     KeptRows,
@@ -33,8 +35,6 @@ from robustruct.features.matrix import sparse_rows
 from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.mixtures import LabellingMixtures
 from robustruct.kernels.mixtures import visit_cyclic_samples
-from robustruct.kernels.pairwise_ascent import visit_samples
-from robustruct.kernels.predictor import move_centres
 from robustruct.kernels.row_products import all_products
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
 from robustruct.optimizers.optimizer import PassSpec
@@ -162,15 +162,15 @@ class DualVariables:
                 changes,
             )
         else:
-            given = batch.structure, design, weights, predictor, q.arrays, visits
-            shared = self._pending, self._buffers
+            shared = self._pending, self._buffers, changes
+            given = Ascent(batch.structure, design, weights, predictor, visits, *shared), q.arrays
+            order = np.ascontiguousarray(order)
             a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
             for first in range(0, len(order), a_call):
                 some = order[first : first + a_call]
                 self._pending.begin(len(some))
-                own = enumerate(self._scratch[: self._n_threads(len(some))])
-                calls = [(t, some, *given, *shared, scratch, changes) for t, scratch in own]
-                together(visit_samples, calls)
+                threads = range(self._n_threads(len(some)))
+                together(visit_samples, [(t, some, len(some), *given) for t in threads])
         q.grow()
 
     @cached_property
@@ -183,7 +183,8 @@ class DualVariables:
         k, batch = self.problem.n_labels, self.problem.design.batch
         additions = (k * len(self.nodes.data) + k * k * batch.n_nodes) / batch.n_samples
         at_once = min(self._at_once, n_samples)
-        return min(at_once, 1 + int(at_once * additions // THREAD_PAYS))
+        wanted = min(at_once, 1 + int(at_once * additions // THREAD_PAYS))
+        return min(wanted, n_threads(self.problem.n_jobs))
 
     @cached_property
     def _pending(self) -> PendingMoves:
@@ -193,7 +194,7 @@ class DualVariables:
     @cached_property
     def _buffers(self) -> SampleScores:
         """For the scores of these samples, or of every thread's if a visit is one step."""
-        n = max(len(self._scratch), self._at_once)
+        n = max(n_threads(self.problem.n_jobs), self._at_once)
         problem = self.problem
         return SampleScores.empty(
             n, *self.problem.design.batch.largest, problem.design.n_tables, problem.n_labels
