@@ -2,6 +2,7 @@
 
 import builtins
 import io
+import re
 import tracemalloc
 
 import pytest
@@ -67,6 +68,20 @@ def test_the_message_says_what_to_do(monkeypatch):
     said = str(caught.value)
     for part in ("of memory, and 16 GiB are free", "the right column?", "would fit", "AGM or SSVM"):
         assert part in said, said
+
+
+def test_as_many_labels_as_the_message_says_fit():
+    sizes, need = memory.Sizes(10_000, 50_000, 50_000 * 10_000 + 3 * 10_000**2, 7, 5), memory.DUAL
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "available_memory", lambda: 2.0**31)
+        with pytest.raises(IncompatibleError) as caught:
+            memory.check_memory(sizes, need)
+        found = re.search(r"about ([\d,]+) would fit", str(caught.value))
+        most = int(found[1].replace(",", ""))
+        weights = [50_000 * k + 3 * k**2 for k in (most, most + 1)]
+        memory.check_memory(memory.Sizes(most, 50_000, weights[0], 7, 5), need)
+        with pytest.raises(IncompatibleError):
+            memory.check_memory(memory.Sizes(most + 1, 50_000, weights[1], 7, 5), need)
 
 
 MACHINE = {"/proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 50 kB\nSwapFree: 10 kB\n"}

@@ -6,6 +6,7 @@ label column is not what it seems can ask for more than any machine has.
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,13 @@ class Sizes(NamedTuple):
         parts = (self.n_weights, self.n_nodes * k, k * k, self.n_with_edges * k * k)
         return 8.0 * float(np.dot(need, parts))
 
+    def with_labels(self, n_labels: int) -> Sizes:
+        """The same with another number of labels."""
+        k, d = self.n_labels, self.n_features
+        tables = (self.n_weights - d * k) // (k * k)
+        weights = d * n_labels + tables * n_labels * n_labels
+        return self._replace(n_labels=n_labels, n_weights=weights)
+
 
 def need_of(objective: str, temperature: float, l1: float) -> Need:
     """What the usual optimizer of an objective holds."""
@@ -65,6 +73,7 @@ def check_memory(sizes: Sizes, need: Need) -> None:
     if wanted <= free:
         return
     k = sizes.n_labels
+    fit = bisect(range(k), free, key=lambda fewer: sizes.with_labels(fewer).bytes(need)) - 1
     other = ""
     if sizes.bytes(DUAL) < wanted:
         other = f", an AGM or SSVM with temperature=0 (about {_gib(sizes.bytes(DUAL))})"
@@ -72,7 +81,7 @@ def check_memory(sizes: Sizes, need: Need) -> None:
         f"{k:,} labels and {sizes.n_features:,} features make {sizes.n_weights:,} weights, of "
         f"which {k:,} times {k:,} are about transitions; this fit needs about {_gib(wanted)} of "
         f"memory, and {_gib(free)} are free. Look whether these are the labels meant (the right "
-        f"column?); use fewer (about {int(k * (free / wanted) ** 0.5):,} would fit), fewer "
+        f"column?); use fewer (about {max(fit, 0):,} would fit), fewer "
         f"features{other}, or a machine with more memory."
     )
 
