@@ -15,9 +15,8 @@ from safetensors.numpy import save_file
 import robustruct
 from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace
+from robustruct.features import FeatureSpace, PackedNames
 from robustruct.formats import container
-from robustruct.formats.container import packed_strings, unpacked_strings
 from robustruct.formats.recognise import restored
 from robustruct.losses import Absolute, CostMatrix, Hamming
 from robustruct.models.storage import MODEL
@@ -158,8 +157,8 @@ def test_rules_hold_in_a_loaded_model(tmp_path):
 
 def test_names_with_any_character(tmp_path):
     names = ["", "a", "\n\0", "ü日本", "😀", "\ud800", "x" * 1000]
-    assert unpacked_strings(*packed_strings(names)) == names
-    assert unpacked_strings(*packed_strings([])) == []
+    assert PackedNames.of(names).tolist() == list(PackedNames.of(names)) == names
+    assert PackedNames.of([]).tolist() == []
     X, y = [[names], [["a"]]], [["u"], ["v"]]
     other = round_trip(CRF(alpha=0.1).fit(X, y), tmp_path / "model")
     assert list(other.get_feature_names_out()) == [*names, "(bias)"]
@@ -168,7 +167,7 @@ def test_names_with_any_character(tmp_path):
 def test_ten_million_weights_save_and_load_in_two_seconds(tmp_path):
     X, y = sentences()
     model = CRF(alpha=0.1).fit(X, y)
-    names = [f"word:{i:x}/{i % 977}" for i in range(450_000)]
+    names = PackedNames.of(f"word:{i:x}/{i % 977}" for i in range(450_000))
     model._space = FeatureSpace.from_state(
         {"bias": True, "nodes": {"kind": "attributes", "names": names}, "edges": None}
     )

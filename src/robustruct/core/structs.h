@@ -69,4 +69,39 @@ typedef struct {
     Index n_tables;
 } Gibbs;
 SIZE(Gibbs, 72)
+
+typedef struct {
+    Index most;
+    Index least;
+    bool only_tabs;
+    bool has_comments;
+    uint8_t *comment; /* (mark) */
+    Index n_mark;
+} ColumnRules;
+SIZE(ColumnRules, 40)
+
+typedef struct {
+    Index *begins; /* (tokens, columns) */
+    Index *ends; /* (tokens, columns) */
+    Index *lines; /* (tokens) */
+    Index *offsets; /* (sentences + 1) */
+    Index *widths; /* (sentences) */
+    Index *spans; /* (sentences, *) */
+    Index n_tokens;
+    Index n_columns;
+    Index n_sentences;
+} ColumnArrays;
+SIZE(ColumnArrays, 72)
+
+typedef struct {
+    uint8_t *texts; /* (*) */
+    Index *offsets; /* (*) */
+    int32_t *codes; /* (macros, tokens) */
+    int32_t *pieces; /* (*) */
+    Index *line_offsets; /* (lines + 1) */
+    Index n_macros;
+    Index n_tokens;
+    Index n_lines;
+} TemplateArrays;
+SIZE(TemplateArrays, 64)
 #endif

@@ -10,6 +10,7 @@ from robustruct.features.linear import (
     sum_over_tables,
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
+from robustruct.features.names import PackedNames
 from robustruct.features.samples import Parts
 from robustruct.features.space import Design, FeatureSpace, sorted_types
 from robustruct.features.summary import FeatureSummary
@@ -20,6 +21,7 @@ __all__ = [
     "FeatureMatrix",
     "FeatureSpace",
     "FeatureSummary",
+    "PackedNames",
     "Parts",
     "SparseRows",
     "adjoint",

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robustruct.errors import InvalidInputError
-from robustruct.features.attributes import FixedVocabulary
 from robustruct.features.columns import (
     ATTRIBUTES,
     AttributeColumns,
@@ -23,6 +22,7 @@ from robustruct.features.columns import (
     common_kind,
     numeric_width,
 )
+from robustruct.features.names import PackedNames, Vocabulary
 from robustruct.features.samples import Parts
 
 
@@ -83,7 +83,7 @@ class ColumnSummary:
                     f"min_count={min_count} leaves no attribute: the commonest, {most!r}, is given "
                     f"{self.counts[most]} times. Lower min_count."
                 )
-            return AttributeColumns(FixedVocabulary(zip(kept, range(len(kept)), strict=True)))
+            return AttributeColumns(Vocabulary.of(PackedNames.of(kept)))
         assert self.width is not None
         return (HashedColumns if self.kind == ATTRIBUTES else NumericColumns)(self.width)
 
