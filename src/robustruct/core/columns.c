@@ -164,10 +164,10 @@ API Index number_words(Index handle, const uint8_t *text, const ColumnArrays *to
     return 0;
 }
 
-/* The codes ``row`` tokens away from those of sentences first .. last-1. Beyond the sentence, at a
- * distance of d, the code is marks + d - 1. */
+/* ``begin`` and the code ``row`` tokens away, for the tokens of sentences first .. last-1. Beyond the
+ * sentence, at a distance of d, it is marks + d - 1. */
 API Index shift_codes(Index first, Index last, const Index *offsets, const int32_t *codes,
-                      Index row, Index marks, int32_t *out)
+                      Index begin, Index row, Index marks, int32_t *out)
 {
     for (Index s = first; s < last; s++) {
         const Index lo = offsets[s], hi = offsets[s + 1];
@@ -177,7 +177,7 @@ API Index shift_codes(Index first, Index last, const Index *offsets, const int32
             if (from < lo)
                 code = marks + lo - from - 1;
             else
-                code = from < hi ? codes[from] : marks + from - hi;
+                code = from < hi ? begin + codes[from] : marks + from - hi;
             *out++ = (int32_t)code;
         }
     }

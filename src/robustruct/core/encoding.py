@@ -27,8 +27,6 @@ number_words = function(
     "number_words", int, Bytes, ColumnArrays, int, Ints32
 )  # (handle, text, tokens, column, numbers)
 shift_codes = function(
-    "shift_codes", int, int, Indices, Ints32, int, int, Ints32
-)  # (first, last, offsets, codes, row, marks, out)
-apply_template = function(
-    "apply_template", TemplateArrays, int, Ints32
-)  # (template, handle, out)
+    "shift_codes", int, int, Indices, Ints32, int, int, int, Ints32
+)  # (first, last, offsets, codes, begin, row, marks, out)
+apply_template = function("apply_template", TemplateArrays, int, Ints32)  # (template, handle, out)

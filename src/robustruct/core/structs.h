@@ -86,22 +86,26 @@ typedef struct {
     Index *lines; /* (tokens) */
     Index *offsets; /* (sentences + 1) */
     Index *widths; /* (sentences) */
-    Index *spans; /* (sentences, *) */
+    Index *spans; /* (sentences, bounds) */
     Index n_tokens;
     Index n_columns;
     Index n_sentences;
+    Index n_bounds;
 } ColumnArrays;
-SIZE(ColumnArrays, 72)
+SIZE(ColumnArrays, 80)
 
 typedef struct {
-    uint8_t *texts; /* (*) */
-    Index *offsets; /* (*) */
+    uint8_t *texts; /* (bytes) */
+    Index *offsets; /* (texts + 1) */
     int32_t *codes; /* (macros, tokens) */
-    int32_t *pieces; /* (*) */
+    int32_t *pieces; /* (pieces) */
     Index *line_offsets; /* (lines + 1) */
+    Index n_bytes;
+    Index n_texts;
     Index n_macros;
     Index n_tokens;
+    Index n_pieces;
     Index n_lines;
 } TemplateArrays;
-SIZE(TemplateArrays, 64)
+SIZE(TemplateArrays, 88)
 #endif

@@ -914,7 +914,7 @@ class ColumnArrays(NamedTuple):
     """Sentence s owns tokens offsets[s] .. offsets[s+1]-1."""
     widths: Indices["sentences"]
     """Number of columns."""
-    spans: Indices["sentences", "*"]
+    spans: Indices["sentences", "bounds"]
     """(S, 2) where the lines of a sentence, comments included, begin and end in the text."""
 
 
@@ -922,13 +922,13 @@ class ColumnArrays(NamedTuple):
 class TemplateArrays(NamedTuple):
     """The lines of a template, and what their macros read at each token."""
 
-    texts: Bytes["*"]
+    texts: Bytes["bytes"]
     """All texts, literal ones and values of macros, one after the other."""
-    offsets: Indices["*"]
+    offsets: Indices["texts + 1"]
     """Text i is texts[offsets[i]:offsets[i+1]]."""
     codes: Ints32["macros", "tokens"]
     """Which text each macro reads."""
-    pieces: Ints32["*"]
+    pieces: Ints32["pieces"]
     """What lines consist of: i >= 0 is text i, i < 0 is macro -1-i."""
     line_offsets: Indices["lines + 1"]
     """Line l consists of pieces line_offsets[l] .. line_offsets[l+1]-1."""

@@ -22,7 +22,7 @@ from robustruct.features.attributes import (
 )
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.matrix import FeatureMatrix, SparseRows
-from robustruct.features.names import HashedVocabulary, PackedNames, Vocabulary
+from robustruct.features.names import HashedVocabulary, Vocabulary
 from robustruct.graphs import n_rows
 
 DENSE = "a dense array"

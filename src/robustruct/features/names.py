@@ -126,8 +126,9 @@ class Vocabulary:
 
     def __init__(self) -> None:
         # At random, so that nobody can write names that all fall into one place of the table.
-        self._handle = names_new(int.from_bytes(os.urandom(8), "little", signed=True))
-        self._free = weakref.finalize(self, names_free, self._handle)
+        self.handle = names_new(int.from_bytes(os.urandom(8), "little", signed=True))
+        """The table of the core; it is freed with this object."""
+        self._free = weakref.finalize(self, names_free, self.handle)
         self._free.atexit = False
 
     @classmethod
@@ -142,16 +143,16 @@ class Vocabulary:
         return made
 
     def __len__(self) -> int:
-        return names_count(self._handle)
+        return names_count(self.handle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Vocabulary.of, (self.packed(),)
 
     def packed(self) -> PackedNames:
         """The names in the order of their columns."""
-        data = np.empty(names_size(self._handle), np.uint8)
+        data = np.empty(names_size(self.handle), np.uint8)
         offsets = np.empty(len(self) + 1, np.int64)
-        names_copy(self._handle, data, offsets)
+        names_copy(self.handle, data, offsets)
         return PackedNames(data, offsets)
 
     def add(self, names: list[str]) -> np.ndarray:
@@ -174,12 +175,12 @@ class Vocabulary:
         text, separator = _joined_text(names)
         columns = np.empty(len(names), np.int32)
         data = np.frombuffer(text, np.uint8)
-        names_joined(self._handle, data, len(text), separator, len(names), grow, columns)
+        names_joined(self.handle, data, len(text), separator, len(names), grow, columns)
         return columns
 
     def _packed(self, names: PackedNames, which: np.ndarray, grow: bool) -> np.ndarray:
         columns = np.empty(len(which), np.int32)
-        names_packed(self._handle, names.data, names.offsets, len(which), which, grow, columns)
+        names_packed(self.handle, names.data, names.offsets, len(which), which, grow, columns)
         return columns
 
 
