@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Tokens:
     def __init__(self, text: np.ndarray, arrays: ColumnArrays, lines_before: int) -> None:
         self.text = text
         """UTF-8, uint8."""
-        self.arrays = arrays
+        self.arrays: Any = arrays
         self.lines_before = lines_before
         self._words: dict[int, Words] = {}
         self.kept: dict[tuple[str, int, int], Words] = {}
