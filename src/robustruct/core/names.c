@@ -163,34 +163,45 @@ API Index names_copy(Index handle, uint8_t *bytes, Index *offsets)
     return 0;
 }
 
-/* A table beyond the caches is waited for: ask for the slots of some names before the first. */
-enum { AHEAD = 16 };
+/* Some names that are looked up together: a table beyond the caches is waited for, so the slots of
+ * all of them are asked for before the first is looked at. */
+enum { TOGETHER = 16 };
+
+typedef struct {
+    const uint8_t *begins[TOGETHER];
+    Index lengths[TOGETHER];
+    Index count;
+} Some;
+
+static bool number_some(Names *names, const Some *some, bool grow, int32_t *numbers)
+{
+    uint64_t hashes[TOGETHER];
+    for (Index j = 0; j < some->count; j++) {
+        hashes[j] = hash_of(names->seed, some->begins[j], some->lengths[j]);
+        __builtin_prefetch(names->slots + ((Index)hashes[j] & names->mask));
+    }
+    for (Index j = 0; j < some->count; j++) {
+        numbers[j] = number_by_hash(names, hashes[j], some->begins[j], some->lengths[j], grow);
+        if (numbers[j] == NO_NUMBER) return false;
+    }
+    return true;
+}
 
 /* The numbers of n names with a separator between them. */
-API Index names_joined(Index handle, const uint8_t *text, Index size, int64_t separator, Index n,
+API Index names_joined(Index handle, const uint8_t *text, Index size, Index separator, Index n,
                        bool grow, int32_t *numbers)
 {
-    Names *names = names_at(handle);
     const uint8_t *at = text, *end = text + size;
-    for (Index first = 0; first < n; first += AHEAD) {
-        const uint8_t *begins[AHEAD];
-        Index lengths[AHEAD];
-        uint64_t hashes[AHEAD];
-        const Index count = min_index(AHEAD, n - first);
-        for (Index j = 0; j < count; j++) {
+    for (Index first = 0; first < n; first += TOGETHER) {
+        Some some = {.count = min_index(TOGETHER, n - first)};
+        for (Index j = 0; j < some.count; j++) {
             const uint8_t *stop = memchr(at, (int)separator, (size_t)(end - at));
             if (!stop) stop = end;
-            begins[j] = at;
-            lengths[j] = stop - at;
-            hashes[j] = hash_of(names->seed, at, lengths[j]);
-            __builtin_prefetch(names->slots + ((Index)hashes[j] & names->mask));
+            some.begins[j] = at;
+            some.lengths[j] = stop - at;
             at = stop < end ? stop + 1 : end;
         }
-        for (Index j = 0; j < count; j++) {
-            const int32_t found = number_by_hash(names, hashes[j], begins[j], lengths[j], grow);
-            if (found == NO_NUMBER) return NO_MEMORY;
-            numbers[first + j] = found;
-        }
+        if (!number_some(names_at(handle), &some, grow, numbers + first)) return NO_MEMORY;
     }
     return 0;
 }
@@ -199,10 +210,14 @@ API Index names_joined(Index handle, const uint8_t *text, Index size, int64_t se
 API Index names_packed(Index handle, const uint8_t *text, const Index *offsets, Index n,
                        const Index *which, bool grow, int32_t *numbers)
 {
-    for (Index i = 0; i < n; i++) {
-        const Index at = offsets[which[i]];
-        numbers[i] = number_of(names_at(handle), text + at, offsets[which[i] + 1] - at, grow);
-        if (numbers[i] == NO_NUMBER) return NO_MEMORY;
+    for (Index first = 0; first < n; first += TOGETHER) {
+        Some some = {.count = min_index(TOGETHER, n - first)};
+        for (Index j = 0; j < some.count; j++) {
+            const Index i = which[first + j];
+            some.begins[j] = text + offsets[i];
+            some.lengths[j] = offsets[i + 1] - offsets[i];
+        }
+        if (!number_some(names_at(handle), &some, grow, numbers + first)) return NO_MEMORY;
     }
     return 0;
 }

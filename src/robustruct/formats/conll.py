@@ -208,7 +208,7 @@ class ConllFormat(Format):
 
     def render(self, sample: Sample, answer: Answer) -> str:
         lines = sample.content.text
-        mark = "\t" if any("\t" in line for line in lines) else " "
+        mark = "\t" if "\t" in "".join(lines) else " "
         columns = [list(map(str, answer.labels))]
         written = []
         if answer.best is not None:
@@ -218,11 +218,11 @@ class ConllFormat(Format):
         if answer.probabilities is not None:
             for label in answer.probabilities[0]:
                 columns.append([f"{label}/{p[label]:.6f}" for p in answer.probabilities])
-        added = iter(zip(*columns, strict=True))
-        for line in lines:
-            if line.strip() and not _is_comment(line, self.comment):
-                line = mark.join([line.rstrip(), *next(added)])
-            written.append(line)
+        added = map(mark.join, zip(*columns, strict=True))
+        written += [
+            line if _is_comment(line, self.comment) else f"{line.rstrip()}{mark}{next(added)}"
+            for line in lines
+        ]
         return "\n".join(written) + "\n\n"
 
     def node_text(self, sample: Sample, node: int) -> str:
