@@ -214,25 +214,6 @@ static Index number_pairs(Pairs *pairs, uint64_t seed, Index n, int32_t *numbers
     return count;
 }
 
-typedef struct {
-    uint8_t *bytes;
-    Index size, room;
-} Buffer;
-
-static bool append(Buffer *buffer, const uint8_t *bytes, Index size)
-{
-    if (buffer->size + size > buffer->room) {
-        const Index room = 2 * (buffer->size + size);
-        uint8_t *larger = realloc(buffer->bytes, (size_t)room);
-        if (!larger) return false;
-        buffer->bytes = larger;
-        buffer->room = room;
-    }
-    memcpy(buffer->bytes + buffer->size, bytes, (size_t)size);
-    buffer->size += size;
-    return true;
-}
-
 /* The number of the name that pieces begin .. end-1 make at a token; NO_NUMBER without memory. */
 static int32_t name_at(const TemplateArrays *template, Index begin, Index end, Index token,
                        Names *names, Buffer *buffer)

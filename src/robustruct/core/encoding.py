@@ -1,6 +1,6 @@
 """Names to columns, column files and templates: what names.c and columns.c take."""
 
-from robustruct.core.declare import Bytes, Indices, Ints32
+from robustruct.core.declare import Bytes, Flags, Indices, Ints32
 from robustruct.core.library import function
 from robustruct.core.structs import ColumnArrays, ColumnRules, TemplateArrays
 
@@ -15,6 +15,9 @@ names_joined = function(
 names_packed = function(
     "names_packed", int, Bytes, Indices, int, Indices, bool, Ints32
 )  # (handle, text, offsets, n, which, grow, numbers)
+names_pairs = function(
+    "names_pairs", int, Bytes, Indices, Ints32, Flags, int, Bytes, int, int, bool, Ints32
+)  # (handle, keys, key_offsets, key_of, has_text, n, values, size, separator, grow, numbers)
 first_seen = function("first_seen", int, Ints32, int, Indices)  # (n, codes, size, order)
 
 count_columns = function(

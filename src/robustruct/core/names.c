@@ -222,6 +222,34 @@ API Index names_packed(Index handle, const uint8_t *text, const Index *offsets, 
     return 0;
 }
 
+/* The numbers of n names "key:value", or "key" where the value is no text. The text of the values has
+ * a separator between them. */
+API Index names_pairs(Index handle, const uint8_t *keys, const Index *key_offsets,
+                      const int32_t *key_of, const bool *has_text, Index n, const uint8_t *values,
+                      Index size, Index separator, bool grow, int32_t *numbers)
+{
+    const uint8_t *at = values, *end = values + size;
+    Buffer buffer = {NEW(uint8_t, 1024), 0, 1024};
+    bool enough = buffer.bytes != NULL;
+    for (Index i = 0; enough && i < n; i++) {
+        const Index key = key_offsets[key_of[i]];
+        buffer.size = 0;
+        enough = append(&buffer, keys + key, key_offsets[key_of[i] + 1] - key);
+        if (has_text[i]) {
+            const uint8_t *stop = memchr(at, (int)separator, (size_t)(end - at));
+            if (!stop) stop = end;
+            enough = enough && append(&buffer, (const uint8_t *)":", 1) &&
+                     append(&buffer, at, stop - at);
+            at = stop < end ? stop + 1 : end;
+        }
+        if (!enough) break;
+        numbers[i] = number_of(names_at(handle), buffer.bytes, buffer.size, grow);
+        enough = numbers[i] != NO_NUMBER;
+    }
+    free(buffer.bytes);
+    return enough ? 0 : NO_MEMORY;
+}
+
 /* The different codes among n in the order in which they come first; return how many they are.
  * There are ``size`` codes; ``order`` has room for all of them. */
 API Index first_seen(Index n, const int32_t *codes, Index size, Index *order)

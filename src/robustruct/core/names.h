@@ -21,4 +21,24 @@ INLINE uint64_t mixed(uint64_t a, uint64_t b)
     const unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
+
+/* Bytes that a name is put together from. */
+typedef struct {
+    uint8_t *bytes;
+    Index size, room;
+} Buffer;
+
+INLINE bool append(Buffer *buffer, const uint8_t *bytes, Index size)
+{
+    if (buffer->size + size > buffer->room) {
+        const Index room = 2 * (buffer->size + size);
+        uint8_t *larger = realloc(buffer->bytes, (size_t)room);
+        if (!larger) return false;
+        buffer->bytes = larger;
+        buffer->room = room;
+    }
+    memcpy(buffer->bytes + buffer->size, bytes, (size_t)size);
+    buffer->size += size;
+    return true;
+}
 #endif

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, groupby
+from itertools import chain, compress, groupby, repeat
 from numbers import Real
-from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from robustruct.core.encoding import first_seen
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.coded import CodedAttributes
-from robustruct.features.names import PackedNames
+from robustruct.features.names import PackedNames, Pairs
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""
@@ -35,9 +34,10 @@ _AT_ONCE = 5000
 
 
 class Lookup(NamedTuple):
-    """What finds the columns of names, given as strings or as some of many packed ones."""
+    """What finds the columns of names: of strings, of keys with values, of some packed ones."""
 
     strings: Callable[[list[str]], np.ndarray]
+    pairs: Callable[[Pairs], np.ndarray]
     packed: Callable[[PackedNames, np.ndarray], np.ndarray]
 
 
@@ -94,52 +94,39 @@ def _entries_of_strings(items: list[Any], columns_of: Lookup) -> Entries:
 
 def _entries_of_dicts(items: list[dict[str, Any]], columns_of: Lookup) -> Entries:
     indptr = _indptr(np.fromiter(map(len, items), np.intp, len(items)))
-    keys = _Keys()
-    per_key = map(keys.__getitem__, chain.from_iterable(items))
-    values = chain.from_iterable(map(dict.values, items))
-    which = np.fromiter(map(getitem, per_key, values), np.intp, indptr[-1])
-    columns = columns_of.strings(keys.names)
-    return indptr, columns[which], np.array(keys.numbers, np.float64)[which]
+    columns, numbers = np.empty(indptr[-1], np.int32), np.ones(indptr[-1])
+    for first in range(0, len(items), _AT_ONCE):
+        some = items[first : first + _AT_ONCE]
+        entries = slice(indptr[first], indptr[first + len(some)])
+        pairs, has_number, found = _pairs(some)
+        columns[entries] = columns_of.pairs(pairs)
+        numbers[entries][has_number] = found
+    return indptr, columns, numbers
 
 
-class _Keys(dict[str, "_Values"]):
-    """Key of a flat dict to its values, and these to a position in ``names`` and ``numbers``.
+def _pairs(items: list[dict[str, Any]]) -> tuple[Pairs, np.ndarray, np.ndarray]:
+    """Keys and texts of flat dicts, which entries have numbers instead, and these."""
+    keys = _Numbers()
+    n = sum(map(len, items))
+    key_of = np.fromiter(map(keys.__getitem__, chain.from_iterable(items)), np.int32, n)
+    values = list(chain.from_iterable(map(dict.values, items)))
+    has_text = np.fromiter(map(isinstance, values, repeat(str)), np.bool_, len(values))
+    others = list(compress(values, (~has_text).tolist()))
+    if not all(issubclass(kind, _NUMBER) for kind in set(map(type, others))):
+        raise TypeError
+    texts = list(compress(values, has_text.tolist())) if others else values
+    numbers = np.fromiter(map(float, others), np.float64, len(others))
+    return Pairs(list(keys), key_of, has_text, texts), ~has_text, numbers
 
-    What recurs is met once: its name is put together and looked up once.
-    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.numbers = array("d")
+class _Numbers(dict[str, int]):
+    """The numbers of keys, in the order of first appearance."""
 
-    def __missing__(self, key: str) -> _Values:
+    def __missing__(self, key: str) -> int:
         if not isinstance(key, str):
             raise TypeError
-        self[key] = _Values(key, self)
-        return self[key]
-
-
-class _Values(dict[Any, int]):
-    def __init__(self, key: str, keys: _Keys) -> None:
-        super().__init__()
-        self.key = key
-        self.names, self.numbers = keys.names, keys.numbers
-
-    def __missing__(self, value: Any) -> int:
-        position = len(self.names)
-        if isinstance(value, str):
-            self.names.append(f"{self.key}:{value}")
-            self.numbers.append(1.0)
-            self[value] = position
-        elif isinstance(value, _NUMBER):
-            self.numbers.append(float(value))
-            self.names.append(self.key)
-            if value in (0, 1):  # other numbers may all differ and would fill the memory
-                self[value] = position
-        else:
-            raise TypeError
-        return position
+        number = self[key] = len(self)
+        return number
 
 
 def _entries_of_anything(blocks: list[Any], columns_of: Lookup, kind: str) -> Entries:

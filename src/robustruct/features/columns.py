@@ -209,7 +209,7 @@ def encode_rows(
         )
     if not isinstance(columns, NumericColumns):
         vocabulary = columns.vocabulary
-        lookup = Lookup(vocabulary.find, vocabulary.find_packed)
+        lookup = Lookup(vocabulary.find, vocabulary.find_pairs, vocabulary.find_packed)
         entries = attribute_entries(blocks.parts, lookup, blocks.item)
         return _sparse_rows(entries, len(columns), blocks, order, constant)
     if kind == SPARSE:
@@ -259,7 +259,7 @@ def _kind(blocks: Blocks, number: int, part: Any) -> str:
 
 
 def _added_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
-    lookup = Lookup(vocabulary.add, vocabulary.add_packed)
+    lookup = Lookup(vocabulary.add, vocabulary.add_pairs, vocabulary.add_packed)
     return attribute_entries(blocks.parts, lookup, blocks.item)
 
 

@@ -10,7 +10,7 @@ import itertools
 import os
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 from zlib import crc32
 
 import numpy as np
@@ -22,6 +22,7 @@ from robustruct.core.encoding import (
     names_joined,
     names_new,
     names_packed,
+    names_pairs,
     names_size,
 )
 from robustruct.errors import InvalidInputError
@@ -114,6 +115,18 @@ class PackedNames(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Pairs(NamedTuple):
+    """Names "key:value", or "key" where there is no text."""
+
+    keys: list[str]
+    key_of: np.ndarray
+    """(n,) int32 the key of each name."""
+    has_text: np.ndarray
+    """(n,) bool."""
+    texts: list[str]
+    """One for each name that has any."""
+
+
 class Vocabulary:
     """Names and their columns: a name that is new gets the next column, if it may.
 
@@ -163,6 +176,14 @@ class Vocabulary:
         """(n,) int32 the columns of names, -1 for those that have none."""
         return self._joined(names, False)
 
+    def add_pairs(self, pairs: Pairs) -> np.ndarray:
+        """As `add`, for keys with values."""
+        return self._pairs(pairs, True)
+
+    def find_pairs(self, pairs: Pairs) -> np.ndarray:
+        """As `find`, for keys with values."""
+        return self._pairs(pairs, False)
+
     def add_packed(self, names: PackedNames, which: np.ndarray) -> np.ndarray:
         """As `add`, for some of many names."""
         return self._packed(names, which, True)
@@ -176,6 +197,15 @@ class Vocabulary:
         columns = np.empty(len(names), np.int32)
         data = np.frombuffer(text, np.uint8)
         names_joined(self.handle, data, len(text), separator, len(names), grow, columns)
+        return columns
+
+    def _pairs(self, pairs: Pairs, grow: bool) -> np.ndarray:
+        keys = PackedNames.of(pairs.keys)
+        text, separator = _joined_text(pairs.texts)
+        values = np.frombuffer(text, np.uint8)
+        columns = np.empty(len(pairs.key_of), np.int32)
+        about_values = len(columns), values, len(text), separator
+        names_pairs(self.handle, keys.data, keys.offsets, *pairs[1:3], *about_values, grow, columns)
         return columns
 
     def _packed(self, names: PackedNames, which: np.ndarray, grow: bool) -> np.ndarray:
@@ -195,6 +225,14 @@ class HashedVocabulary:
         text, separator = _joined_text(names)
         pieces = text.split(bytes([separator])) if names else []
         return self._columns(pieces)
+
+    def find_pairs(self, pairs: Pairs) -> np.ndarray:
+        """As `find`, for keys with values."""
+        keys, texts = pairs.keys, iter(pairs.texts)
+        of_names = zip(pairs.key_of.tolist(), pairs.has_text.tolist(), strict=True)
+        return self.find(
+            [f"{keys[key]}:{next(texts)}" if text else keys[key] for key, text in of_names]
+        )
 
     def find_packed(self, names: PackedNames, which: np.ndarray) -> np.ndarray:
         """As `find`, for some of many names."""
