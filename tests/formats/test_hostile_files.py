@@ -16,6 +16,7 @@ import robustruct
 from robustruct import CRF
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
 from robustruct.formats import text
+from robustruct.formats.conll import sentences
 from robustruct.formats.container import Kind, read_container, write_container
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.costs import read_costs
@@ -144,10 +145,11 @@ def test_a_template_does_not_count_beyond_a_million(macro):
 
 
 @pytest.mark.parametrize("row", [-900_000, 900_000, -3, 3, -2, 2, 1])
-def test_marks_far_beyond_a_sentence(row):
-    sentences = [[["a"], ["b"], ["c"]], [["d"]]]
-    found = Template.parse(f"U:%x[{row},0]\n").attributes(sentences)
-    for rows, item in zip(sentences, found, strict=True):
+def test_marks_far_beyond_a_sentence(row, write):
+    with Lines(write("a\nb\nc\n\nd\n")) as lines:
+        read = list(sentences(lines, [1]))
+    found = Template.parse(f"U:%x[{row},0]\n").attributes(read)
+    for rows, item in zip(read, found, strict=True):
         for i in range(len(rows)):
             at = i + row
             expected = f"_B-{-at}" if at < 0 else f"_B+{at - len(rows) + 1}"

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from robustruct import AGM
 from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.errors import FileFormatError
-from robustruct.features import CodedAttributes, FeatureSpace
-from robustruct.formats import templates
+from robustruct.features import CodedAttributes, FeatureSpace, PackedNames
+from robustruct.formats import tokens
+from robustruct.formats.conll import sentences as read_sentences
 from robustruct.formats.templates import Template, default_template
+from robustruct.formats.tokens import TAB, Sentence
 
 CHUNKING = """
 U00:%x[-2,0]
@@ -67,14 +69,29 @@ def expanded(line: str, rows: list[list[str]], i: int) -> str:
     return re.sub(r"%(\w+)\[(-?\d+),(\d+),?(\d+)?\]", value, line)
 
 
-@pytest.mark.parametrize("limit", [2**62, 3])
+class Text:
+    """Lines with columns apart by tabs, in blocks."""
+
+    def __init__(self, data: list[list[list[str]]]):
+        self.data = data
+
+    def blocks(self):
+        for rows in self.data:
+            yield "".join("\t".join(row) + "\n" for row in [*rows, []]).encode()
+
+
+def read(data: list[list[list[str]]]) -> list[Sentence]:
+    return list(read_sentences(Text(data), [len(data[0][0])], TAB))
+
+
+@pytest.mark.parametrize("at_once", [1, 2**18])
 @given(data=sentences)
-def test_every_token_gets_what_its_line_says(limit, data):
+def test_every_token_gets_what_its_line_says(at_once, data):
     template = default_template([0, 1])
     lines = [line for line in template.source.splitlines() if line.startswith("U")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(templates, "_LIMIT", limit)  # combinations too many to be counted in one go
-        found = template.attributes(data)
+        patch.setattr(tokens, "AT_ONCE", at_once)
+        found = template.attributes(read(data))
     for rows, of_tokens in zip(data, found, strict=True):
         assert list(of_tokens) == [
             [expanded(line, rows, i) for line in lines] for i in range(len(rows))
@@ -84,7 +101,7 @@ def test_every_token_gets_what_its_line_says(limit, data):
 @pytest.mark.data
 def test_the_chunking_template_on_real_sentences(data_home):
     data = load_conll2000("test", data_home=data_home).subset(slice(300))
-    found = Template.parse(CHUNKING).attributes([list(map(list, x)) for x in data.X])
+    found = Template.parse(CHUNKING).attributes(read([list(map(list, x)) for x in data.X]))
     for sentence, of_tokens in zip(data.X, found, strict=True):
         expected = chunking_attributes(sentence)
         expected[0].remove("__BOS__")
@@ -94,7 +111,7 @@ def test_the_chunking_template_on_real_sentences(data_home):
 
 def test_transitions_may_depend_on_the_token():
     template = Template.parse("U:%x[0,0]\nB\nB1:%x[-1,0]/%x[0,0]\n")
-    (found,) = template.edge_attributes([[["a"], ["b"], ["c"]]])
+    (found,) = template.edge_attributes(read([[["a"], ["b"], ["c"]]]))
     assert list(found) == [["B1:a/b"], ["B1:b/c"]]
 
 
@@ -121,7 +138,7 @@ def test_mistakes_are_shown(text, message):
 def test_coded_attributes_are_encoded_like_the_strings_they_stand_for(data):
     """Even if several lists of names are used, and names repeat."""
     template = Template.parse("U:%x[0,0]\nU:%x[0,1]\nU2:%x[-1,0]\n")
-    coded = [sample for part in data for sample in template.attributes(part)]
+    coded = [sample for part in data for sample in template.attributes(read(part))]
     plain = [list(sample) for sample in coded]
     space, design = FeatureSpace.fit(coded)
     space_plain, design_plain = FeatureSpace.fit(plain)
@@ -136,7 +153,7 @@ def test_coded_attributes_are_encoded_like_the_strings_they_stand_for(data):
 
 
 def test_coded_attributes_are_a_sequence():
-    sample = CodedAttributes(["a", "b"], np.array([[0], [1], [1]], np.int32))
+    sample = CodedAttributes(PackedNames.of(["a", "b"]), np.array([[0], [1], [1]], np.int32))
     assert len(sample) == 3
     assert list(sample[1:]) == [["b"], ["b"]]
     assert sample[-1] == ["b"]
@@ -144,7 +161,7 @@ def test_coded_attributes_are_a_sequence():
 
 def test_models_take_both_forms():
     template = Template.parse("U:%x[0,0]")
-    X = template.attributes([[["a"], ["b"]], [["b"], ["b"]]])
+    X = template.attributes(read([[["a"], ["b"]], [["b"], ["b"]]]))
     y = [["A", "B"], ["B", "B"]]
     model = AGM(alpha=0.1, random_state=0).fit(X, y)
     assert model.predict([list(x) for x in X]) == y

@@ -33,6 +33,8 @@ from safetensors.numpy import save_file
 
 import robustruct
 from robustruct import AGM, CRF, SSVM, AutoModel, Checkpoint, Graph
+from robustruct.formats.conll import TAB
+from robustruct.formats.conll import sentences as column_sentences
 from robustruct.formats.container import Kind, checksum, read_container
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
@@ -161,7 +163,10 @@ def templates(rng: Rng) -> None:
     wide = max([*template.columns, 0]) + 1
     if wide > 50:
         return
-    sentences = [[["w", "ü", ""] * wide] * int(rng.integers(1, 4)) for _ in range(2)]
+    row = "\t".join(["w", "ü", ""] * wide) + "\n"
+    content = "\n".join(row * int(rng.integers(1, 4)) for _ in range(2)).encode()
+    with Lines(written(content, "sentences")) as lines:
+        sentences = list(column_sentences(lines, [3 * wide], TAB))
     for attributes in (template.attributes(sentences), template.edge_attributes(sentences)):
         assert len(attributes) == 2
         assert all(isinstance(name, str) for item in attributes for row in item for name in row)

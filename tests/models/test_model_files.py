@@ -16,9 +16,8 @@ from safetensors.numpy import save_file
 import robustruct
 from robustruct import AGM, CRF, SSVM
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace
+from robustruct.features import FeatureSpace, PackedNames
 from robustruct.formats import container
-from robustruct.formats.container import packed_strings, unpacked_strings
 from robustruct.formats.recognise import restored
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import Absolute, CostMatrix, Hamming
@@ -161,8 +160,8 @@ def test_rules_hold_in_a_loaded_model(tmp_path):
 
 def test_names_with_any_character(tmp_path):
     names = ["", "a", "\n\0", "ü日本", "😀", "\ud800", "x" * 1000]
-    assert unpacked_strings(*packed_strings(names)) == names
-    assert unpacked_strings(*packed_strings([])) == []
+    assert PackedNames.of(names).tolist() == list(PackedNames.of(names)) == names
+    assert PackedNames.of([]).tolist() == []
     X, y = [[names], [["a"]]], [["u"], ["v"]]
     other = round_trip(CRF(alpha=0.1).fit(X, y), tmp_path / "model")
     assert list(other.get_feature_names_out()) == [*names, "(bias)"]
@@ -171,7 +170,7 @@ def test_names_with_any_character(tmp_path):
 def test_ten_million_weights_save_and_load_in_two_seconds(tmp_path):
     X, y = sentences()
     model = CRF(alpha=0.1).fit(X, y)
-    names = [f"word:{i:x}/{i % 977}" for i in range(450_000)]
+    names = PackedNames.of(f"word:{i:x}/{i % 977}" for i in range(450_000))
     model._space = FeatureSpace.from_state(
         {"bias": True, "nodes": {"kind": "attributes", "names": names}, "edges": None}
     )
@@ -302,6 +301,11 @@ def test_a_sound_file_with_a_wrong_description(saved, change, message):
 NAMES = ("nodes.names", "nodes.name_offsets")
 
 
+def packed(names):
+    both = PackedNames.of(names)
+    return both.data, both.offsets
+
+
 def n_names(arrays):
     return len(arrays["nodes.name_offsets"]) - 1
 
@@ -320,8 +324,8 @@ FORGED = {
     ),
     "too few weights": (lambda d, a: a.update(coef_=a["coef_"][1:]), "its weights do not fit"),
     "a name twice": (
-        lambda d, a: a.update(dict(zip(NAMES, packed_strings(["w:a"] * n_names(a)), strict=True))),
-        "its features hold the name 'w:a' twice",
+        lambda d, a: a.update(dict(zip(NAMES, packed(["w:a"] * n_names(a)), strict=True))),
+        "two columns have the name 'w:a'",
     ),
     "a name that is no text": (
         lambda d, a: (

@@ -433,4 +433,43 @@ typedef struct {
     Index n_samples;
 } SmoothCall;
 SIZE(SmoothCall, 632)
+
+typedef struct {
+    Index most;
+    Index least;
+    bool only_tabs;
+    bool has_comments;
+    uint8_t *comment; /* (mark) */
+    Index n_mark;
+} ColumnRules;
+SIZE(ColumnRules, 40)
+
+typedef struct {
+    Index *begins; /* (tokens, columns) */
+    Index *ends; /* (tokens, columns) */
+    Index *lines; /* (tokens) */
+    Index *offsets; /* (sentences + 1) */
+    Index *widths; /* (sentences) */
+    Index *spans; /* (sentences, bounds) */
+    Index n_tokens;
+    Index n_columns;
+    Index n_sentences;
+    Index n_bounds;
+} ColumnArrays;
+SIZE(ColumnArrays, 80)
+
+typedef struct {
+    uint8_t *texts; /* (bytes) */
+    Index *offsets; /* (texts + 1) */
+    int32_t *codes; /* (macros, tokens) */
+    int32_t *pieces; /* (pieces) */
+    Index *line_offsets; /* (lines + 1) */
+    Index n_bytes;
+    Index n_texts;
+    Index n_macros;
+    Index n_tokens;
+    Index n_pieces;
+    Index n_lines;
+} TemplateArrays;
+SIZE(TemplateArrays, 88)
 #endif

@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustruct.core.declare import Flags, Floats, Indices, Ints32, Ints64, Singles, struct
+from robustruct.core.declare import (
+    Bytes,
+    Flags,
+    Floats,
+    Indices,
+    Ints32,
+    Ints64,
+    Singles,
+    struct,
+)
 
 # ---------------------------------------------------------------------------------- what is given
 
@@ -891,3 +900,54 @@ class SmoothCall(NamedTuple):
     grams: Grams
     changes: GibbsChanges
     stats: VisitStats
+
+
+# ------------------------------------------------------------------------------ column files
+
+
+@struct
+class ColumnRules(NamedTuple):
+    """How the lines of a column file are to be read."""
+
+    most: int
+    """Number of columns."""
+    least: int
+    """Another number that all tokens of a sentence may have."""
+    only_tabs: bool
+    """Whether each tab separates, and nothing else."""
+    has_comments: bool
+    comment: Bytes["mark"]
+    """What a line starts with that is no token, as it has no tab."""
+
+
+@struct
+class ColumnArrays(NamedTuple):
+    """The tokens of some sentences, as places in a text."""
+
+    begins: Indices["tokens", "columns"]
+    ends: Indices["tokens", "columns"]
+    """Equal to ``begins`` where a column is missing."""
+    lines: Indices["tokens"]
+    """From 1."""
+    offsets: Indices["sentences + 1"]
+    """Sentence s owns tokens offsets[s] .. offsets[s+1]-1."""
+    widths: Indices["sentences"]
+    """Number of columns."""
+    spans: Indices["sentences", "bounds"]
+    """(S, 2) where the lines of a sentence, comments included, begin and end in the text."""
+
+
+@struct
+class TemplateArrays(NamedTuple):
+    """The lines of a template, and what their macros read at each token."""
+
+    texts: Bytes["bytes"]
+    """All texts, literal ones and values of macros, one after the other."""
+    offsets: Indices["texts + 1"]
+    """Text i is texts[offsets[i]:offsets[i+1]]."""
+    codes: Ints32["macros", "tokens"]
+    """Which text each macro reads."""
+    pieces: Ints32["pieces"]
+    """What lines consist of: i >= 0 is text i, i < 0 is macro -1-i."""
+    line_offsets: Indices["lines + 1"]
+    """Line l consists of pieces line_offsets[l] .. line_offsets[l+1]-1."""

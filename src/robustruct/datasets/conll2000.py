@@ -48,8 +48,8 @@ def load_conll2000(split: str = "train", *, data_home: DataHome = None) -> Datas
     y = []
     with Lines(file) as lines:
         for sentence in sentences(lines, [3]):
-            X.append([(word, pos) for word, pos, _ in sentence.rows])
-            y.append(np.array([tag for _, _, tag in sentence.rows]))
+            X.append(list(zip(sentence.column(0), sentence.column(1), strict=True)))
+            y.append(np.array(sentence.column(2)))
     return Dataset(f"conll2000/{split}", X, y)
 
 

@@ -49,7 +49,7 @@ def load_ewt_pos(
     X: list[Any] = []
     y = []
     with Lines(file) as lines:
-        trees = [sentence.rows for sentence in sentences(lines, [6], TAB, comment="# ")]
+        trees = [list(sentence) for sentence in sentences(lines, [6], TAB, comment="# ")]
     for rows in trees:
         attributes = word_attributes([row[1] for row in rows])
         if label == "deprel":

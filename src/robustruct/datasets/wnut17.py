@@ -36,8 +36,8 @@ def load_wnut17(split: str = "train", *, data_home: DataHome = None) -> Dataset:
     X, y = [], []
     with Lines(file) as lines:
         for sentence in sentences(lines, [2], TAB):
-            X.append([word for word, _ in sentence.rows])
-            y.append(np.array([tag for _, tag in sentence.rows]))
+            X.append(sentence.column(0))
+            y.append(np.array(sentence.column(1)))
     return Dataset(f"wnut17/{split}", X, y)
 
 

@@ -50,7 +50,9 @@ def answered(
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
-            weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
+            weight = None
+            if any(sample.node_weight is not None for sample in chunk):
+                weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
             answers = [Answer(as_labels(found).tolist()) for found in model.predict(X, weight)]
             if proba:
                 for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):

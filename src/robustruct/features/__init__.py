@@ -11,6 +11,7 @@ from robustruct.features.linear import (
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
 from robustruct.features.moments import Moments
+from robustruct.features.names import PackedNames
 from robustruct.features.samples import Parts
 from robustruct.features.space import Design, FeatureSpace, sorted_types
 from robustruct.features.standardization import Standardization
@@ -23,6 +24,7 @@ __all__ = [
     "FeatureSpace",
     "FeatureSummary",
     "Moments",
+    "PackedNames",
     "Parts",
     "SparseRows",
     "Standardization",

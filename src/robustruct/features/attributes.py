@@ -9,17 +9,17 @@ string is one attribute (python-crfsuite takes each of its letters for one).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate, chain, groupby
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, compress, groupby, repeat
 from numbers import Real
-from operator import getitem
-from typing import Any
-from zlib import crc32
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robustruct.core.encoding import first_seen
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.coded import CodedAttributes
+from robustruct.features.names import PackedNames, Pairs
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""
@@ -29,60 +29,38 @@ _TEXT = (str, bytes)
 _NUMBER = (float, int, Real, np.bool_)  # the usual ones first: Real alone is slow to ask for
 
 
-class GrowingVocabulary(dict[str, int]):
-    """Name to column; a new name gets the next column."""
-
-    def __missing__(self, name: str) -> int:
-        if not isinstance(name, str):
-            raise TypeError
-        column = self[str(name)] = len(self)
-        return column
+_AT_ONCE = 5000
+"""Items whose names are looked up together: their text stays in the cache."""
 
 
-class FixedVocabulary(dict[str, int]):
-    """Name to column; -1 for a name that was not seen in training."""
+class Lookup(NamedTuple):
+    """What finds the columns of names: of strings, of keys with values, of some packed ones."""
 
-    def __missing__(self, name: str) -> int:
-        if not isinstance(name, str):
-            raise TypeError
-        return -1
-
-
-class HashedVocabulary:
-    """Name to column by a hash of the name that is the same in every process and release."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-
-    def __getitem__(self, name: str) -> int:
-        if not isinstance(name, str):
-            raise TypeError
-        return crc32(name.encode("utf-8", "surrogatepass")) % self.width
+    strings: Callable[[list[str]], np.ndarray]
+    pairs: Callable[[Pairs], np.ndarray]
+    packed: Callable[[PackedNames, np.ndarray], np.ndarray]
 
 
-Vocabulary = GrowingVocabulary | FixedVocabulary | HashedVocabulary
-
-
-def attribute_entries(blocks: list[Any], vocabulary: Vocabulary, kind: str) -> Entries:
+def attribute_entries(blocks: list[Any], columns_of: Lookup, kind: str) -> Entries:
     """Columns and values of all items of all blocks, in order.
 
     ``kind`` is what messages call an item: "node" or "edge".
     """
     if all(type(block) is CodedAttributes for block in blocks):
-        return _entries_of_codes(blocks, vocabulary)
+        return _entries_of_codes(blocks, columns_of)
     items = list(chain.from_iterable(blocks))
     kinds = set(map(type, items))
     try:
         if all(issubclass(kind, dict) for kind in kinds):
-            return _entries_of_dicts(items, vocabulary)
+            return _entries_of_dicts(items, columns_of)
         if kinds <= {list, tuple}:
-            return _entries_of_strings(items, vocabulary)
+            return _entries_of_strings(items, columns_of)
     except (TypeError, OverflowError):
         pass  # something else than strings and numbers inside: take the road that knows them all
-    return _entries_of_anything(blocks, vocabulary, kind)
+    return _entries_of_anything(blocks, columns_of, kind)
 
 
-def _entries_of_codes(blocks: list[CodedAttributes], vocabulary: Vocabulary) -> Entries:
+def _entries_of_codes(blocks: list[CodedAttributes], columns_of: Lookup) -> Entries:
     """Every name that occurs is looked up once, in the order of first appearance."""
     lengths, columns = [np.empty(0, np.intp)], [np.empty(0, np.int32)]
     for _, group in groupby(blocks, lambda block: id(block.names)):
@@ -91,89 +69,76 @@ def _entries_of_codes(blocks: list[CodedAttributes], vocabulary: Vocabulary) -> 
         for width, same in groupby(members, lambda block: block.codes.shape[1]):
             codes = np.concatenate([block.codes for block in same])
             lengths.append(np.full(len(codes), width))
-            columns.append(_columns_of_names(names, codes.ravel(), vocabulary))
+            columns.append(_columns_of_names(names, codes.ravel(), columns_of))
     counts, found = np.concatenate(lengths), np.concatenate(columns)
-    return _indptr(counts, len(counts)), found, np.ones(len(found))
+    return _indptr(counts), found, np.ones(len(found))
 
 
-def _columns_of_names(names: list[str], codes: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-    first = np.full(len(names), len(codes))
-    # Assigned from the last to the first, so that the first appearance stays.
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    used = np.flatnonzero(first < len(codes))
-    used = used[np.argsort(first[used])]
+def _columns_of_names(names: PackedNames, codes: np.ndarray, columns_of: Lookup) -> np.ndarray:
+    order = np.empty(len(names), np.intp)
+    used = order[: first_seen(len(codes), codes, len(names), order)]
     column_of = np.empty(len(names), np.int32)
-    looked_up = map(vocabulary.__getitem__, [names[code] for code in used.tolist()])
-    column_of[used] = np.fromiter(looked_up, np.int32, len(used))
+    column_of[used] = columns_of.packed(names, used)
     return column_of[codes]
 
 
-def _entries_of_strings(items: list[Any], vocabulary: Vocabulary) -> Entries:
-    indptr = _indptr(map(len, items), len(items))
-    names = chain.from_iterable(items)
-    columns = np.fromiter(map(vocabulary.__getitem__, names), np.int32, indptr[-1])
+def _entries_of_strings(items: list[Any], columns_of: Lookup) -> Entries:
+    indptr = _indptr(np.fromiter(map(len, items), np.intp, len(items)))
+    columns = np.empty(indptr[-1], np.int32)
+    for first in range(0, len(items), _AT_ONCE):
+        last = min(first + _AT_ONCE, len(items))
+        names = list(chain.from_iterable(items[first:last]))
+        columns[indptr[first] : indptr[last]] = columns_of.strings(names)
     return indptr, columns, np.ones(len(columns))
 
 
-def _entries_of_dicts(items: list[dict[str, Any]], vocabulary: Vocabulary) -> Entries:
-    indptr = _indptr(map(len, items), len(items))
-    keys = _Keys(vocabulary)
-    per_key = map(keys.__getitem__, chain.from_iterable(items))
-    values = chain.from_iterable(map(dict.values, items))
-    which = np.fromiter(map(getitem, per_key, values), np.intp, indptr[-1])
-    columns = np.array(keys.columns, np.int32)
-    return indptr, columns[which], np.array(keys.numbers, np.float64)[which]
+def _entries_of_dicts(items: list[dict[str, Any]], columns_of: Lookup) -> Entries:
+    indptr = _indptr(np.fromiter(map(len, items), np.intp, len(items)))
+    columns, numbers = np.empty(indptr[-1], np.int32), np.ones(indptr[-1])
+    for first in range(0, len(items), _AT_ONCE):
+        some = items[first : first + _AT_ONCE]
+        entries = slice(indptr[first], indptr[first + len(some)])
+        pairs, has_number, found = _pairs(some)
+        columns[entries] = columns_of.pairs(pairs)
+        numbers[entries][has_number] = found
+    return indptr, columns, numbers
 
 
-class _Keys(dict[str, "_Values"]):
-    """Key of a flat dict to its values, and these to a position in ``columns`` and ``numbers``.
+def _pairs(items: list[dict[str, Any]]) -> tuple[Pairs, np.ndarray, np.ndarray]:
+    """Keys and texts of flat dicts, which entries have numbers instead, and these."""
+    keys = _Numbers()
+    n = sum(map(len, items))
+    key_of = np.fromiter(map(keys.__getitem__, chain.from_iterable(items)), np.int32, n)
+    values = list(chain.from_iterable(map(dict.values, items)))
+    has_text = np.fromiter(map(isinstance, values, repeat(str)), np.bool_, len(values))
+    others = list(compress(values, (~has_text).tolist()))
+    if not all(issubclass(kind, _NUMBER) for kind in set(map(type, others))):
+        raise TypeError
+    texts = list(compress(values, has_text.tolist())) if others else values
+    numbers = np.fromiter(map(float, others), np.float64, len(others))
+    return Pairs(list(keys), key_of, has_text, texts), ~has_text, numbers
 
-    What recurs is met once: its name is put together and looked up once.
-    """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.columns = array("i")
-        self.numbers = array("d")
+class _Numbers(dict[str, int]):
+    """The numbers of keys, in the order of first appearance."""
 
-    def __missing__(self, key: str) -> _Values:
+    def __missing__(self, key: str) -> int:
         if not isinstance(key, str):
             raise TypeError
-        self[key] = _Values(key, self)
-        return self[key]
+        number = self[key] = len(self)
+        return number
 
 
-class _Values(dict[Any, int]):
-    def __init__(self, key: str, keys: _Keys) -> None:
-        super().__init__()
-        self.key = key
-        self.vocabulary, self.columns, self.numbers = keys.vocabulary, keys.columns, keys.numbers
-
-    def __missing__(self, value: Any) -> int:
-        position = len(self.columns)
-        if isinstance(value, str):
-            self.columns.append(self.vocabulary[f"{self.key}:{value}"])
-            self.numbers.append(1.0)
-            self[value] = position
-        elif isinstance(value, _NUMBER):
-            self.numbers.append(float(value))
-            self.columns.append(self.vocabulary[self.key])
-            if value in (0, 1):  # other numbers may all differ and would fill the memory
-                self[value] = position
-        else:
-            raise TypeError
-        return position
-
-
-def _entries_of_anything(blocks: list[Any], vocabulary: Vocabulary, kind: str) -> Entries:
-    lengths, columns, values = [], array("i"), array("d")
+def _entries_of_anything(blocks: list[Any], columns_of: Lookup, kind: str) -> Entries:
+    lengths: list[int] = []
+    names: list[str] = []
+    values = array("d")
     for b, block in enumerate(blocks):
         for i, item in enumerate(block):
-            before = len(columns)
+            before = len(names)
             try:
                 for name, value in attributes(item):
-                    columns.append(vocabulary[name])
+                    names.append(name)
                     values.append(value)
             except InvalidInputError as error:
                 place, node = f"sample {b}, {kind} {i}", i if kind == "node" else None
@@ -186,12 +151,8 @@ def _entries_of_anything(blocks: list[Any], vocabulary: Vocabulary, kind: str) -
                     node=i if kind == "node" else None,
                     field="X",
                 ) from None
-            lengths.append(len(columns) - before)
-    return (
-        _indptr(lengths, len(lengths)),
-        np.array(columns, np.int32),
-        np.array(values, np.float64),
-    )
+            lengths.append(len(names) - before)
+    return _indptr(lengths), columns_of.strings(names), np.array(values, np.float64)
 
 
 def attributes(item: Any) -> Iterator[tuple[str, float]]:
@@ -258,5 +219,7 @@ def _described(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _indptr(lengths: Iterable[int], n: int) -> np.ndarray:
-    return np.fromiter(accumulate(lengths, initial=0), np.intp, n + 1)
+def _indptr(lengths: np.ndarray | list[int]) -> np.ndarray:
+    indptr = np.zeros(len(lengths) + 1, np.intp)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr

@@ -7,6 +7,8 @@ from typing import overload
 
 import numpy as np
 
+from robustruct.features.names import PackedNames
+
 
 class CodedAttributes(Sequence[list[str]]):
     """The attributes of one sample's nodes (or edges), as numbers into a list of names.
@@ -16,20 +18,20 @@ class CodedAttributes(Sequence[list[str]]):
 
     Parameters
     ----------
-    names : list of str
+    names : PackedNames
         Names of attributes; a name may be there twice.
     codes : int32 array of shape (n_nodes, n_attributes)
         Which names each node has.
 
     Examples
     --------
-    >>> CodedAttributes(["w:a", "w:b", "cap"], np.array([[0, 2], [1, 2]]))[1]
+    >>> CodedAttributes(PackedNames.of(["w:a", "w:b", "cap"]), np.array([[0, 2], [1, 2]]))[1]
     ['w:b', 'cap']
     """
 
     __slots__ = ("codes", "names")
 
-    def __init__(self, names: list[str], codes: np.ndarray) -> None:
+    def __init__(self, names: PackedNames, codes: np.ndarray) -> None:
         self.names = names
         self.codes = codes
 

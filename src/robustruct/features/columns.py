@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import LARGEST, all_sound_csr, as_array, as_csr, is_sparse
 from robustruct.errors import InvalidInputError, shown
 from robustruct.features.attributes import (
     Entries,
-    FixedVocabulary,
-    GrowingVocabulary,
-    HashedVocabulary,
-    Vocabulary,
+    Lookup,
     attribute_entries,
 )
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.matrix import FeatureMatrix, SparseRows
+from robustruct.features.names import HashedVocabulary, PackedNames, Vocabulary
 from robustruct.graphs import n_rows
 
 DENSE = "a dense array"
@@ -51,7 +50,7 @@ class NumericColumns:
 
     def state(self) -> dict[str, Any]:
         """For `columns_from_state`."""
-        named = {"names": self.names} if self.given else {}
+        named = {"names": PackedNames.of(self.given)} if self.given else {}
         return {"kind": "numeric", "width": self.width, **named}
 
 
@@ -59,18 +58,18 @@ class NumericColumns:
 class AttributeColumns:
     """One column per attribute, in the order of first appearance in the training samples."""
 
-    vocabulary: FixedVocabulary
+    vocabulary: Vocabulary
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        return list(self.vocabulary)
+        return self.vocabulary.packed().tolist()
 
     def state(self) -> dict[str, Any]:
         """For `columns_from_state`."""
-        return {"kind": "attributes", "names": self.names}
+        return {"kind": "attributes", "names": self.vocabulary.packed()}
 
 
 @dataclass(frozen=True)
@@ -127,12 +126,7 @@ def columns_from_state(state: dict[str, Any]) -> Columns:
                 f"{HASH!r}; upgrade robustruct."
             )
         return HashedColumns(int(state["width"]))
-    names = state["names"]
-    vocabulary = FixedVocabulary(zip(names, range(len(names)), strict=True))
-    if len(vocabulary) < len(names):  # else columns beyond the last would be asked for
-        twice = next(name for i, name in enumerate(names) if vocabulary[name] != i)
-        raise InvalidInputError(f"its features hold the name {shown(twice)} twice.")
-    return AttributeColumns(vocabulary)
+    return AttributeColumns(Vocabulary.of(state["names"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,20 +174,20 @@ class Blocks:
 def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Columns, FeatureMatrix]:
     """Learn the columns from training samples and encode them, rows in ``order``."""
     if common_kind(blocks) == ATTRIBUTES:
-        vocabulary = GrowingVocabulary()
-        entries = _attribute_entries(blocks, vocabulary)
+        vocabulary = Vocabulary()
+        entries = _added_entries(blocks, vocabulary)
         rows = _sparse_rows(entries, len(vocabulary), blocks, order, constant)
-        return AttributeColumns(FixedVocabulary(vocabulary)), rows
+        return AttributeColumns(vocabulary), rows
     columns = NumericColumns(_first_width(blocks), column_names(blocks))
     return columns, encode_rows(columns, blocks, order, constant)
 
 
 def attribute_counts(blocks: Blocks) -> dict[str, int]:
     """How many times each attribute is given, in the order of first appearance."""
-    vocabulary = GrowingVocabulary()
-    columns = _attribute_entries(blocks, vocabulary)[1]
+    vocabulary = Vocabulary()
+    columns = _added_entries(blocks, vocabulary)[1]
     counts = np.bincount(columns, minlength=len(vocabulary)).tolist()
-    return dict(zip(vocabulary, counts, strict=True))
+    return dict(zip(vocabulary.packed().tolist(), counts, strict=True))
 
 
 def numeric_width(blocks: Blocks) -> int:
@@ -234,7 +228,9 @@ def encode_rows(
             "in training.",
         )
     if not isinstance(columns, NumericColumns):
-        entries = _attribute_entries(blocks, columns.vocabulary)
+        vocabulary = columns.vocabulary
+        lookup = Lookup(vocabulary.find, vocabulary.find_pairs, vocabulary.find_packed)
+        entries = attribute_entries(blocks.parts, lookup, blocks.item)
         return _sparse_rows(entries, len(columns), blocks, order, constant)
     if kind == SPARSE:
         entries = _sparse_entries(blocks, columns.width)
@@ -282,8 +278,9 @@ def _kind(blocks: Blocks, number: int, part: Any) -> str:
     return ATTRIBUTES
 
 
-def _attribute_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
-    return attribute_entries(blocks.parts, vocabulary, blocks.item)
+def _added_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
+    lookup = Lookup(vocabulary.add, vocabulary.add_pairs, vocabulary.add_packed)
+    return attribute_entries(blocks.parts, lookup, blocks.item)
 
 
 def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:

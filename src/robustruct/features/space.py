@@ -234,7 +234,7 @@ class FeatureSpace:
         return [*names, "(transition)"]
 
     def state(self) -> dict[str, Any]:
-        """All there is to know, in types that JSON can write."""
+        """All there is to know: names are packed, the rest is of types that JSON can write."""
         return {
             "bias": self.bias,
             "types": list(self.types),

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from robustruct.errors import InvalidInputError
-from robustruct.features.attributes import FixedVocabulary
 from robustruct.features.columns import (
     ATTRIBUTES,
     AttributeColumns,
@@ -27,6 +26,7 @@ from robustruct.features.columns import (
     numeric_width,
 )
 from robustruct.features.moments import Moments
+from robustruct.features.names import PackedNames, Vocabulary
 from robustruct.features.samples import Parts
 
 
@@ -101,7 +101,7 @@ class ColumnSummary:
                     f"min_count={min_count} leaves no attribute: the commonest, {most!r}, is given "
                     f"{self.counts[most]} times. Lower min_count."
                 )
-            return AttributeColumns(FixedVocabulary(zip(kept, range(len(kept)), strict=True)))
+            return AttributeColumns(Vocabulary.of(PackedNames.of(kept)))
         assert self.width is not None
         if self.kind == ATTRIBUTES:
             return HashedColumns(self.width)

@@ -7,30 +7,25 @@ A line with a prediction has the predicted label as one more column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.templates import Template, default_template
 from robustruct.formats.text import Lines, shown
+from robustruct.formats.tokens import (
+    BLANKS,
+    TAB,
+    BadRow,
+    Sentence,
+    column_rules,
+    read_tokens,
+)
 from robustruct.graphs import Graph
 
-BLANKS, TAB = "blanks", "tab"
 HEAD = 200  # lines looked at to find out the columns
 MOST_COLUMNS = 256  # that become features unasked; more are a whole text in one line
-
-
-@dataclass(eq=False, slots=True)
-class Sentence:
-    """The tokens between two empty lines."""
-
-    rows: list[list[str]] = field(default_factory=list)
-    """The columns of each token."""
-    numbers: list[int] = field(default_factory=list)
-    """The line of each token."""
-    text: list[str] = field(default_factory=list)
-    """All lines, comments included."""
 
 
 def sentences(
@@ -42,35 +37,23 @@ def sentences(
     ----------
     lines : Lines
     n_columns : sequence of int
-        Allowed numbers of columns; all tokens of a sentence have the same.
+        One or two allowed numbers of columns, the larger first; all tokens of a sentence have the
+        same.
     separator : "blanks" or "tab"
     comment : str, optional
         What starts a line that is no token; such a line has no tab.
     """
-    found = Sentence()
-    for line in lines:
-        if not line or line.isspace():
-            if found.rows:
-                yield found
-                found = Sentence()
-            continue
-        found.text.append(line)
-        if comment is not None and _is_comment(line, comment):
-            continue
-        row = _fields(line, separator)
-        expected = (len(found.rows[0]),) if found.rows else n_columns
-        if len(row) not in expected:
+    for tokens in read_tokens(lines, column_rules(n_columns, separator, comment)):
+        if isinstance(tokens, BadRow):
             reason = "columns are separated by single tabs."
             if separator != TAB:
                 reason = (
                     "columns are separated by blanks or tabs; if values hold blanks, separate "
                     "columns by tabs and say --separator tab."
                 )
-            raise lines.error(f"{_counted(len(row))} instead of {expected[0]}; {reason}")
-        found.rows.append(row)
-        found.numbers.append(lines.number)
-    if found.rows:
-        yield found
+            found = _counted(tokens.n_columns)
+            raise lines.error(f"{found} instead of {tokens.expected}; {reason}", tokens.line)
+        yield from tokens.sentences()
 
 
 @dataclass(frozen=True)
@@ -185,17 +168,17 @@ class ConllFormat(Format):
         if not labelled and self.label_column == self.n_columns - 1:
             allowed.append(self.n_columns - 1)
         for sentence in sentences(lines, allowed, self.separator, self.comment):
-            rows, labels, weights = sentence.rows, None, None
-            if len(rows[0]) == self.n_columns:
-                labels = [row[self.label_column] for row in rows]
+            labels, weights = None, None
+            if sentence.n_columns == self.n_columns:
+                labels = sentence.column(self.label_column)
                 if self.weight_column is not None:
                     weights = self._weights(lines, sentence)
-            yield Sample(sentence.numbers[0], rows, labels, node_weight=weights, text=sentence.text)
+            yield Sample(sentence.line, sentence, labels, node_weight=weights)
 
     def _weights(self, lines: Lines, sentence: Sentence) -> list[float]:
         weights = []
-        for row, number in zip(sentence.rows, sentence.numbers, strict=True):
-            value = row[self.weight_column]  # type: ignore[index]
+        values = sentence.column(self.weight_column)  # type: ignore[arg-type]
+        for value, number in zip(values, sentence.lines, strict=True):
             weight = _as_weight(value)
             if weight is None:
                 raise lines.error(
@@ -219,12 +202,13 @@ class ConllFormat(Format):
     def captions(self, sample: Sample) -> list[str]:
         special = (self.label_column, self.weight_column)
         word = next((column for column in range(self.n_columns) if column not in special), 0)
-        return [row[word] for row in sample.content]
+        return sample.content.column(word)
 
     # ------------------------------------------------------------------------------------- writing
 
     def render(self, sample: Sample, answer: Answer) -> str:
-        mark = "\t" if any("\t" in line for line in sample.text) else " "
+        lines = sample.content.text
+        mark = "\t" if "\t" in "".join(lines) else " "
         columns = [list(map(str, answer.labels))]
         written = []
         if answer.best is not None:
@@ -234,11 +218,11 @@ class ConllFormat(Format):
         if answer.probabilities is not None:
             for label in answer.probabilities[0]:
                 columns.append([f"{label}/{p[label]:.6f}" for p in answer.probabilities])
-        added = iter(zip(*columns, strict=True))
-        for line in sample.text:
-            if line.strip() and not _is_comment(line, self.comment):
-                line = mark.join([line.rstrip(), *next(added)])
-            written.append(line)
+        added = map(mark.join, zip(*columns, strict=True))
+        written += [
+            line if _is_comment(line, self.comment) else f"{line.rstrip()}{mark}{next(added)}"
+            for line in lines
+        ]
         return "\n".join(written) + "\n\n"
 
     def node_text(self, sample: Sample, node: int) -> str:

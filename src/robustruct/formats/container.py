@@ -14,7 +14,6 @@ Nothing in a file is ever executed. What a description means is up to those who 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -157,31 +156,3 @@ def _flush_folder(path: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-# ------------------------------------------------------------------------- strings as arrays
-
-
-def packed_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(all strings as UTF-8 bytes, (n+1,) where each begins); for millions of them."""
-    pieces = [string.encode("utf-8", "surrogatepass") for string in strings]
-    offsets = np.zeros(len(pieces) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=offsets[1:])
-    return np.frombuffer(b"".join(pieces), np.uint8), offsets
-
-
-def unpacked_strings(data: np.ndarray, offsets: np.ndarray) -> list[str]:
-    """The strings that ``packed_strings`` packed."""
-    if data.dtype != np.uint8 or offsets.dtype != np.int64 or data.ndim != 1 or offsets.ndim != 1:
-        raise InvalidInputError("names are not packed as bytes and where each begins.")
-    whole = len(offsets) and offsets[0] == 0 and offsets[-1] == len(data)
-    if not whole or (np.diff(offsets) < 0).any():
-        raise InvalidInputError("the places where names begin are not in order.")
-    blob, cuts = data.tobytes(), offsets.tolist()
-    if blob.isascii():  # one letter a byte: much faster
-        text = blob.decode()
-        return [text[first:last] for first, last in itertools.pairwise(cuts)]
-    return [
-        blob[first:last].decode("utf-8", "surrogatepass")
-        for first, last in itertools.pairwise(cuts)
-    ]

@@ -18,21 +18,21 @@ Each line is worked out for the different values it takes, not for every token.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, repeat
+from itertools import groupby
 
 import numpy as np
 
+from robustruct.core.encoding import apply_template, shift_codes
+from robustruct.core.structs import TemplateArrays
 from robustruct.errors import FileFormatError
-from robustruct.features import CodedAttributes
+from robustruct.features import CodedAttributes, PackedNames
+from robustruct.features.names import Vocabulary
 from robustruct.formats.text import shown
-
-Rows = Sequence[Sequence[str]]
-"""A sentence: the columns of each token."""
+from robustruct.formats.tokens import Sentence, Words
 
 _MACRO = re.compile(r"%([a-z]+)\[\s*(-?\d+)\s*,\s*(\d+)\s*(?:,\s*(\d+)\s*)?\]")
-_LIMIT = 2**62
 FARTHEST = 999_999
 """Largest number of rows, columns or letters that a macro may name."""
 
@@ -118,13 +118,13 @@ class Template:
         lines = (*self.nodes, *self.edges)
         return sorted({macro.column for line in lines for macro in line.macros})
 
-    def attributes(self, sentences: Sequence[Rows]) -> list[CodedAttributes]:
+    def attributes(self, sentences: Sequence[Sentence]) -> list[CodedAttributes]:
         """Attributes of the tokens of each sentence."""
-        return _split(_applied(self.nodes, sentences), sentences, 0)
+        return _applied(self.nodes, sentences, 0)
 
-    def edge_attributes(self, sentences: Sequence[Rows]) -> list[CodedAttributes]:
+    def edge_attributes(self, sentences: Sequence[Sentence]) -> list[CodedAttributes]:
         """Attributes of the pairs of neighbours of each sentence, named by the second token."""
-        return _split(_applied(self.edges, sentences), sentences, 1)
+        return _applied(self.edges, sentences, 1)
 
 
 def default_template(columns: Sequence[int]) -> Template:
@@ -188,117 +188,111 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
 # ------------------------------------------------------------------------- the work on whole files
 
 
-class _Values:
-    """What one macro reads at every token: numbers into a list of different values."""
-
-    def __init__(self, codes: np.ndarray, values: list[str]) -> None:
-        self.codes = codes
-        self.values = values
-
-
-class _Tokens:
-    """Columns of all tokens of many sentences."""
-
-    def __init__(self, sentences: Sequence[Rows]) -> None:
-        lengths = np.array([len(rows) for rows in sentences], np.intp)
-        ends = np.cumsum(lengths)
-        self.sentences = sentences
-        self.n = int(lengths.sum())
-        self.longest = int(lengths.max(initial=0))
-        self.start = np.repeat(ends - lengths, lengths)
-        self.end = np.repeat(ends, lengths)
-        self._words: dict[int, tuple[np.ndarray, list[str]]] = {}
-        self._read: dict[tuple[str, int, int], _Values] = {}
-
-    def words(self, column: int) -> tuple[np.ndarray, list[str]]:
-        """(n,) number of the word of each token, and the different words."""
-        if column not in self._words:
-            number: dict[str, int] = {}
-            found = (
-                number.setdefault(row[column], len(number))
-                for row in chain.from_iterable(self.sentences)
-            )
-            codes = np.fromiter(found, np.int64, self.n)
-            self._words[column] = codes, list(number)
-        return self._words[column]
-
-    def values(self, macro: Macro) -> _Values:
-        """The macro without its row."""
-        key = macro.function, macro.column, macro.length
-        if key not in self._read:
-            codes, words = self.words(macro.column)
-            number: dict[str, int] = {}
-            of_word = np.array(
-                [number.setdefault(macro.of(word), len(number)) for word in words], np.int64
-            )
-            self._read[key] = _Values(of_word[codes] if len(words) else codes, list(number))
-        return self._read[key]
-
-    def shifted(self, macro: Macro) -> _Values:
-        """The macro at every token, with marks beyond the ends of sentences."""
-        here = self.values(macro)
-        row, n_values = macro.row, len(here.values)
-        if row == 0 or self.n == 0:
-            return here
-        target = np.arange(self.n) + row
-        beyond = self.start - target if row < 0 else target - self.end + 1
-        # Marks nearer than this are not needed: no sentence is that long.
-        skipped = max(abs(row) - self.longest, 0)
-        mark = "_B-" if row < 0 else "_B+"
-        marks = [f"{mark}{i}" for i in range(skipped + 1, abs(row) + 1)]
-        inside = here.codes[np.clip(target, 0, self.n - 1)]
-        codes = np.where(beyond > 0, n_values + beyond - skipped - 1, inside)
-        return _Values(codes, here.values + marks)
-
-
-def _applied(lines: Iterable[TemplateLine], sentences: Sequence[Rows]) -> CodedAttributes:
-    tokens = _Tokens(sentences)
-    names: list[str] = []
-    columns: list[np.ndarray] = []
-    for line in lines:
-        parts = [tokens.shifted(macro) for macro in line.macros]
-        first, codes = _combined(parts, tokens.n)
-        columns.append(codes + len(names))
-        pieces: list[Iterable[str]] = [repeat(line.text[0], len(first))]
-        for part, text in zip(parts, line.text[1:], strict=True):
-            values = part.values
-            pieces += [[values[i] for i in part.codes[first].tolist()], repeat(text, len(first))]
-        names += map("".join, zip(*pieces, strict=True))
-    shape = (tokens.n, len(columns))
-    codes = np.stack(columns, axis=1, dtype=np.int32) if columns else np.empty(shape, np.int32)
-    return CodedAttributes(names, codes)
-
-
-def _combined(parts: Sequence[_Values], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(a token for each different combination of values, (n,) which combination a token has)."""
-    key, size = np.zeros(n, np.int64), 1
-    for part in parts:
-        if size * len(part.values) > _LIMIT:
-            first, key = _distinct(key, size)
-            size = len(first)
-        key = key * len(part.values) + part.codes
-        size *= len(part.values)
-    return _distinct(key, size)
-
-
-def _distinct(key: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(where each different key is first or last seen, (n,) the number of each key)."""
-    if size <= 8 * len(key):  # counting is faster than sorting
-        where = np.full(size, -1, np.intp)
-        where[key] = np.arange(len(key))
-        used = where >= 0
-        return where[used], (np.cumsum(used) - 1)[key]
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return first, number.reshape(-1)
-
-
-def _split(
-    whole: CodedAttributes, sentences: Sequence[Rows], skipped: int
+def _applied(
+    lines: Sequence[TemplateLine], sentences: Sequence[Sentence], skipped: int
 ) -> list[CodedAttributes]:
-    """The rows of each sentence, without its first ``skipped`` tokens."""
-    parts, first = [], 0
-    for rows in sentences:
-        last = first + len(rows)
-        parts.append(CodedAttributes(whole.names, whole.codes[first + skipped : last]))
-        first = last
-    return parts
+    """The attributes of each sentence, without its first ``skipped`` tokens."""
+    found = []
+    for stretch in _stretches(sentences):
+        whole = _Reading(stretch).applied(lines)
+        start = stretch[0].first
+        for one in stretch:
+            codes = whole.codes[one.first - start + skipped : one.last - start]
+            found.append(CodedAttributes(whole.names, codes))
+    return found
+
+
+def _stretches(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
+    """Sentences that follow each other in the same part of a file, together."""
+    stretch: list[Sentence] = []
+    for sentence in sentences:
+        if stretch and (stretch[-1].tokens, stretch[-1].number + 1) != (
+            sentence.tokens,
+            sentence.number,
+        ):
+            yield stretch
+            stretch = []
+        stretch.append(sentence)
+    if stretch:
+        yield stretch
+
+
+class _Reading:
+    """What the macros of a template read in a stretch of sentences."""
+
+    def __init__(self, stretch: Sequence[Sentence]) -> None:
+        self.tokens = stretch[0].tokens
+        self.first, self.last = stretch[0].number, stretch[-1].number + 1
+        self.n = stretch[-1].last - stretch[0].first
+        self.longest = max(map(len, stretch))
+        self.texts: list[PackedNames] = []
+        self.n_texts = 0
+
+    def applied(self, lines: Sequence[TemplateLine]) -> CodedAttributes:
+        """The attributes of all tokens, one for each line."""
+        macros = list(dict.fromkeys(macro for line in lines for macro in line.macros))
+        codes = np.empty((len(macros), self.n), np.int32)
+        begins: dict[tuple[str, int, int], int] = {}
+        for macro, row in zip(macros, codes, strict=True):
+            self._read(macro, begins, row)
+        place = {macro: -1 - i for i, macro in enumerate(macros)}
+        pieces: list[int] = []
+        line_offsets = [0]
+        for line in lines:
+            literals = self._added(PackedNames.of(line.text))
+            pieces.append(literals)
+            for i, macro in enumerate(line.macros, 1):
+                pieces += [place[macro], literals + i]
+            line_offsets.append(len(pieces))
+        texts = PackedNames.joined(self.texts)
+        arrays = TemplateArrays(
+            texts.data,
+            texts.offsets,
+            codes,
+            np.array(pieces, np.int32),
+            np.array(line_offsets, np.intp),
+        )
+        names = Vocabulary()
+        out = np.empty((self.n, len(lines)), np.int32)
+        apply_template(arrays, names.handle, out)
+        return CodedAttributes(names.packed(), out)
+
+    def _read(self, macro: Macro, begins: dict[tuple[str, int, int], int], out: np.ndarray) -> None:
+        """Write which text the macro reads at every token, marks beyond the ends of sentences."""
+        key = macro.function, macro.column, macro.length
+        here = self._values(macro)
+        if key not in begins:
+            begins[key] = self._added(here.values)
+        # Marks nearer than this are not needed: no sentence is that long.
+        skipped = max(abs(macro.row) - self.longest, 0)
+        sign = "-" if macro.row < 0 else "+"
+        marks = [f"_B{sign}{i}" for i in range(skipped + 1, abs(macro.row) + 1)]
+        shift_codes(
+            self.first,
+            self.last,
+            self.tokens.arrays.offsets,
+            here.codes,
+            begins[key],
+            macro.row,
+            self._added(PackedNames.of(marks)) - skipped,
+            out,
+        )
+
+    def _values(self, macro: Macro) -> Words:
+        """What the macro makes of the words in its column, at every token of the part."""
+        words = self.tokens.words(macro.column)
+        if macro.function == "x":
+            return words
+        key = macro.function, macro.column, macro.length
+        if key not in self.tokens.kept:
+            number: dict[str, int] = {}
+            of_word = [number.setdefault(macro.of(one), len(number)) for one in words.strings]
+            codes = np.array(of_word, np.int32)[words.codes]
+            self.tokens.kept[key] = Words(codes, PackedNames.of(number))
+        return self.tokens.kept[key]
+
+    def _added(self, texts: PackedNames) -> int:
+        """Add texts to those that names consist of, and return the place of the first."""
+        self.texts.append(texts)
+        self.n_texts += len(texts)
+        return self.n_texts - len(texts)

@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from functools import partial
+from itertools import accumulate, islice
 from types import TracebackType
 from typing import Self, cast
 
@@ -25,6 +26,8 @@ Path = str | os.PathLike[str]
 STANDARD_INPUT = "-"
 LONGEST = 2**28
 """Bytes of a line; a small compressed file could else fill the memory."""
+BLOCK = 2**20
+"""Bytes that are read at once."""
 AHEAD = 2**24
 """Characters that `Lines.head` keeps, unless a single line has more."""
 _OTHER_MARKS = {
@@ -33,6 +36,14 @@ _OTHER_MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+
+
+class _BadLine(Exception):
+    """A line that cannot be converted to UTF-8, and the converted ones before it."""
+
+    def __init__(self, error: UnicodeError, before: bytes) -> None:
+        super().__init__()
+        self.error, self.before = error, before
 
 
 class Lines:
@@ -66,34 +77,41 @@ class Lines:
             self._bytes = io.BufferedReader(gzip.GzipFile(fileobj=self._file), 2**16)
         self.is_parquet = head.startswith(MARK)
         self._ahead: list[str] = []
-        self._rest = self._decoded()
+        """Lines that were read but not given out, the last first."""
+        self._rest = self._checked()
         if self.is_parquet:
-            self._rest = rows_as_json(self._file, self.name)
+            rows = rows_as_json(self._file, self.name)
+            self._rest = (f"{row}\n".encode() for row in rows)
 
     def __iter__(self) -> Iterator[str]:
-        while True:
-            if self._ahead:
-                line = self._ahead.pop()
-            else:
-                found = next(self._rest, None)
-                if found is None:
-                    return
-                line = found
+        while self._ahead or self._read_ahead():
             self.number += 1
-            yield line
+            yield self._ahead.pop()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The lines that are left, many at a time, as UTF-8; the reader counts them."""
+        if self._ahead:
+            text = "".join(f"{line}\n" for line in reversed(self._ahead))
+            self._ahead = []
+            yield text.encode("utf-8", "surrogatepass")
+        yield from self._rest
+
+    def _read_ahead(self) -> bool:
+        """Split some more text into lines, if there is any."""
+        block = next(self._rest, None)
+        if block is None:
+            return False
+        lines = block.decode("utf-8", "surrogatepass").removesuffix("\n").split("\n")
+        self._ahead = [line.rstrip("\r") for line in reversed(lines)] + self._ahead
+        return True
 
     def head(self, n: int) -> list[str]:
         """The next n lines, fewer if they are very long or the last ones; they stay to be read."""
-        lines = self._ahead[::-1]
-        size = sum(map(len, lines))
-        while len(lines) < n and size < AHEAD:
-            line = next(self._rest, None)
-            if line is None:
-                break
-            lines.append(line)
-            size += len(line)
-        self._ahead = lines[::-1]
-        return lines[:n]
+        while len(self._ahead) < n and sum(map(len, self._ahead)) < AHEAD and self._read_ahead():
+            pass
+        sizes = accumulate(map(len, reversed(self._ahead)), initial=0)
+        before = zip(islice(reversed(self._ahead), n), sizes, strict=False)
+        return [line for line, size in before if size < AHEAD]
 
     def error(self, message: str, line: int | None = None) -> FileFormatError:
         """An error about a line, by default the last one read."""
@@ -124,33 +142,67 @@ class Lines:
     ) -> None:
         self.close()
 
-    def _decoded(self) -> Iterator[str]:
+    def _checked(self) -> Iterator[bytes]:
+        """Whole lines in UTF-8, many at a time; those before a fault come before its error."""
         number = 0
+        begun: list[bytes] = []  # pieces of a line whose end is still to come
         try:
-            for raw in iter(partial(self._bytes.readline, LONGEST + 1), b""):
-                number += 1
-                if number == 1:
-                    raw = self._without_mark(raw)
-                if len(raw) > LONGEST:
+            # As much as is there at once: a pipe need not wait for more.
+            for raw in iter(partial(self._bytes.read1, min(BLOCK, LONGEST)), b""):
+                end = raw.rfind(b"\n") + 1
+                first = raw.find(b"\n") + 1 or len(raw)
+                if sum(map(len, begun)) + first > LONGEST:
                     raise self.error(
                         f"the line is longer than {LONGEST:,} bytes; put samples into lines of "
                         "their own.",
-                        number,
+                        number + 1,
                     )
-                text = raw.decode(self.encoding)
-                if "\0" in text:
-                    raise self.error(
-                        "it holds a zero byte, so it is a binary file; give a text file.", number
-                    )
-                text = text.rstrip("\r\n")
-                if number == 1 and "\r" in text:
-                    raise self.error(
-                        "its lines end with a carriage return alone, as on old Macs; convert it: "
-                        "tr '\\r' '\\n' < OLD > NEW.",
-                        number,
-                    )
-                yield text
-        except UnicodeError as error:
+                if not end:
+                    begun.append(raw)
+                    continue
+                yield from self._sound_lines(b"".join([*begun, raw[:end]]), number)
+                number += raw.count(b"\n", 0, end)
+                begun = [raw[end:]] if end < len(raw) else []
+            if begun:
+                yield from self._sound_lines(b"".join(begun), number)
+                number += 1
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self.error(f"the gzip file is damaged or cut off ({error}).", number) from None
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _sound_lines(self, block: bytes, number: int) -> Iterator[bytes]:
+        """The lines of a block, ``number`` lines into the file, up to the first that is no text."""
+        if number == 0:
+            block = self._without_mark(block)
+            first = block.partition(b"\n")[0].rstrip(b"\r")
+            if b"\r" in first and codecs.lookup(self.encoding).name == "utf-8":
+                raise self.error(
+                    "its lines end with a carriage return alone, as on old Macs; convert it: "
+                    "tr '\\r' '\\n' < OLD > NEW.",
+                    1,
+                )
+        error: UnicodeError | None = None
+        try:
+            if codecs.lookup(self.encoding).name == "utf-8":
+                block.decode()
+            else:
+                block = self._converted(block)
+        except _BadLine as bad:
+            error, block = bad.error, bad.before
+        except UnicodeDecodeError as bad:
+            error, block = bad, block[: block.rfind(b"\n", 0, bad.start) + 1]
+        zero = block.find(b"\0")
+        if zero >= 0:
+            block = block[: block.rfind(b"\n", 0, zero) + 1]
+        if block:
+            yield block
+        number += block.count(b"\n") + 1
+        if zero >= 0:
+            raise self.error(
+                "it holds a zero byte, so it is a binary file; give a text file.", number
+            )
+        if error is not None:
             found = "something in it"
             if isinstance(error, UnicodeDecodeError):
                 found = f"the byte 0x{error.object[error.start]:02x}"
@@ -158,11 +210,17 @@ class Lines:
                 f"{found} is not {self.encoding.upper()}. If the file is in another "
                 "encoding, name it (--encoding latin-1) or convert the file to UTF-8.",
                 number,
-            ) from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise self.error(f"the gzip file is damaged or cut off ({error}).", number) from None
-        except OSError as error:
-            raise self._unreadable(error) from None
+            )
+
+    def _converted(self, block: bytes) -> bytes:
+        """The block as UTF-8; line by line, as each line of the file stands for itself."""
+        converted = []
+        for line in block.split(b"\n"):
+            try:
+                converted.append(line.decode(self.encoding).encode("utf-8", "surrogatepass"))
+            except UnicodeError as error:
+                raise _BadLine(error, b"".join(b"%s\n" % one for one in converted)) from None
+        return b"\n".join(converted)
 
     def _unreadable(self, error: OSError) -> FileFormatError:
         return FileFormatError(self.name, None, f"it cannot be read: {error.strerror or error}.")

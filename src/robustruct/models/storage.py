@@ -21,13 +21,11 @@ import numpy as np
 
 from robustruct.constraints import Constraints
 from robustruct.errors import InvalidInputError
-from robustruct.features import FeatureSpace
+from robustruct.features import FeatureSpace, PackedNames
 from robustruct.formats.container import (
     Arrays,
     Kind,
-    packed_strings,
     read_container,
-    unpacked_strings,
     write_container,
 )
 from robustruct.formats.text import shown
@@ -290,7 +288,7 @@ def _described_space(space: FeatureSpace, arrays: Arrays) -> dict[str, Any]:
     for side in ("nodes", "edges"):
         if state[side] is not None and "names" in state[side]:
             names = state[side].pop("names")
-            arrays[f"{side}.names"], arrays[f"{side}.name_offsets"] = packed_strings(names)
+            arrays[f"{side}.names"], arrays[f"{side}.name_offsets"] = names.data, names.offsets
     return state
 
 
@@ -301,12 +299,12 @@ def _restored_space(state: dict[str, Any], arrays: Arrays) -> FeatureSpace:
         raise InvalidInputError("its features have no bias or types of nodes that make sense.")
     for side in ("nodes", "edges"):
         if f"{side}.names" in arrays:
-            names = unpacked_strings(arrays[f"{side}.names"], arrays[f"{side}.name_offsets"])
-            state[side]["names"] = names
+            packed = arrays[f"{side}.names"], arrays[f"{side}.name_offsets"]
+            state[side]["names"] = PackedNames.checked(*packed)
     for part in filter(None, (state["nodes"], state["edges"])):
         if "width" in part and not _is_count(part["width"]):
             raise InvalidInputError(f"its features have {shown(part['width'])} columns.")
-        if "names" in part and not all(type(name) is str for name in part["names"]):
+        if "names" in part and not isinstance(part["names"], PackedNames):
             raise InvalidInputError("its features have names that are no text.")
     return FeatureSpace.from_state(state)
 
