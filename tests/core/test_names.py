@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from robustruct.core.encoding import first_seen
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, PackedNames
-from robustruct.features.names import HashedVocabulary, Vocabulary
+from robustruct.features.names import HashedVocabulary, Pairs, Vocabulary
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=40)
 names = st.lists(
@@ -39,6 +39,25 @@ def test_numbers_are_those_of_a_dict(first, second, third):
         assert list(one.packed()) == one.packed().tolist() == list(known)
         assert len(one) == len(known)
         assert one.find(first).tolist() == by_dict(known, first, False)
+
+
+@given(items=st.lists(st.tuples(any_text, any_text | st.none()), max_size=30))
+def test_keys_and_values_are_the_names_that_they_make(items):
+    keys = list(dict.fromkeys(key for key, _ in items))
+    pairs = Pairs(
+        keys,
+        np.array([keys.index(key) for key, _ in items], np.int32),
+        np.array([text is not None for _, text in items], np.bool_),
+        [text for _, text in items if text is not None],
+    )
+    whole = [key if text is None else f"{key}:{text}" for key, text in items]
+    vocabulary, known = Vocabulary(), {}
+    assert vocabulary.add_pairs(pairs).tolist() == by_dict(known, whole, True)
+    assert vocabulary.packed().tolist() == list(known)
+    assert vocabulary.find_pairs(pairs).tolist() == vocabulary.find(whole).tolist()
+    assert (
+        HashedVocabulary(97).find_pairs(pairs).tolist() == HashedVocabulary(97).find(whole).tolist()
+    )
 
 
 def test_many_names_of_all_lengths():
