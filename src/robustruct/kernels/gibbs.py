@@ -84,7 +84,9 @@ def upward(s, samples, work, least):
                 got = eight(message, i * width + y) * inverse
                 put(got, message, i * width + y)
                 put(eight(exps, up * width + y) * got, exps, up * width + y)
-            work.share[i, 0] = inverse  # by which the message was scaled; next, the children's least
+            work.share[i, 0] = (
+                inverse  # by which the message was scaled; next, the children's least
+            )
             work.share[up, 1] = min(work.share[up, 1], scale)
         if not scale * work.share[i, 1] >= least:
             return np.nan
