@@ -17,6 +17,9 @@ from robustruct.errors import InvalidInputError
 LARGEST = 1e100
 """Of features and weights, in size: squares, and sums of them, must stay finite."""
 
+SMALLEST = 1e-100
+"""Of temperatures above 0, of costs and of weights that are not 0: ratios must stay finite."""
+
 MOST_COLUMNS = 2**31 - 1
 """Of a sparse matrix: columns are kept as 32-bit integers."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.arrays import LARGEST, as_floats, is_sparse, length
+from robustruct.arrays import LARGEST, SMALLEST, as_floats, is_sparse, length
 from robustruct.errors import InvalidInputError, shown
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, exactly_comparable
@@ -130,6 +130,9 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     return np.concatenate(codes)
 
 
+SINGLE = (1e-20, 1e20)  # costs for training in float32, whose squares must stay finite
+
+
 def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
     """(N,) in the user's order."""
     if node_weight is None:
@@ -161,10 +164,27 @@ def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def check_some_weight(total: float, field: str, unit: str) -> None:
-    """Refuse weights that are all zero."""
+    """Refuse weights that are all zero, or next to it."""
     if not total > 0:
         raise InvalidInputError(
             f"{field} is zero for every {unit}; give some {unit} a positive weight."
+        )
+    if total < SMALLEST:
+        raise InvalidInputError(
+            f"{field} adds up to {total:.3g}; weights of all {unit}s together must be at least "
+            f"{SMALLEST:g}. Multiply them all by the same number."
+        )
+
+
+def check_dearest(cost: float, smooth: bool) -> None:
+    """Refuse costs that are out of reach for the arithmetic of training."""
+    least, most = SINGLE if smooth else (SMALLEST, np.inf)
+    if cost and not least <= cost <= most:
+        raise InvalidInputError(
+            f"the dearest mistake costs {cost:.3g} on a node of mean weight; with "
+            f"{'a temperature above 0' if smooth else 'temperature 0'} costs must be at least "
+            f"{least:g}{f' and at most {most:g}' if smooth else ''}. Multiply the costs or the "
+            "node weights by a number: this changes no decision."
         )
 
 

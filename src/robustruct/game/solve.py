@@ -131,6 +131,7 @@ def solve_games(
     game = _checked_game(unary, edges, pairwise, cost, node_weight)
     _check_number(temperature, "temperature", "the weight of the adversary's entropy", " (0: none)")
     if temperature > 0:
+        _check_temperature(game, temperature)
         return smooth_solutions(game, temperature, solver, tol, n_jobs)
     play = solve_batch(
         game, solver, tol, None if warm_start is None else _as_play(game, warm_start), n_jobs
@@ -341,6 +342,18 @@ def _check_size(values: np.ndarray, field: str) -> None:
             f"{field} holds numbers as large as {size:.3g}, whose sums and squares may overflow; "
             f"at most {LARGEST:g} is accepted. Divide scores and costs by a common factor: the "
             "value of the game is then divided by it too."
+        )
+
+
+def _check_temperature(game: Game, temperature: float) -> None:
+    scores, tables = game.scores.unary, game.scores.tables
+    sizes = [np.abs(some[some > -np.inf]).max(initial=0.0) for some in (scores, tables)]
+    size = max(*sizes, float(np.abs(game.cost).max() * game.weight.max()))
+    if size > LARGEST * temperature:
+        raise InvalidInputError(
+            f"temperature={temperature:g} is too small for scores and costs as large as {size:.3g}:"
+            f" these may be {LARGEST:g} times the temperature at most. Use temperature=0, which is "
+            "as good as that."
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from robustruct.arrays import as_array
+from robustruct.arrays import LARGEST, SMALLEST, as_array
 from robustruct.errors import InvalidInputError, shown
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
@@ -77,11 +77,18 @@ class Strength(Positive):
 
 @dataclass(frozen=True)
 class Temperature(Accepted):
-    """A number >= 0, infinity, or "auto"."""
+    """0, a number of ordinary size, infinity, or "auto"."""
 
     def complaint(self, name: str, value: Any) -> str | None:
-        if (is_real(value) and value >= 0) or (isinstance(value, str) and value == "auto"):
+        if isinstance(value, str) and value == "auto":
             return None
+        if is_real(value) and value >= 0:
+            if value in (0, math.inf) or SMALLEST <= value <= LARGEST:
+                return None
+            return (
+                f"{name}={shown(value)}; {name} must be 0, inf or between {SMALLEST:g} and "
+                f"{LARGEST:g}. Use {name}={'0' if value < 1 else 'inf'}, which is as good as that."
+            )
         return (
             f"{name}={shown(value)}; {name} weighs the log loss against the cost and must be a "
             "number >= 0 (0: the cost alone), inf (the log loss alone) or 'auto'."

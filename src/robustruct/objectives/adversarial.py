@@ -283,7 +283,8 @@ class Problem:
     @cached_property
     def cost_scale(self) -> float:
         """The unit of temperatures."""
-        return unit_of_temperature(self.cost, float(self.node_weight.mean()))
+        share = self.node_share
+        return unit_of_temperature(self.cost, float(share @ self.node_weight / share.sum()))
 
     @property
     def cost_size(self) -> float:

@@ -32,6 +32,7 @@ from robustruct.losses import as_loss, check_costs, class_weighted, predicted_fi
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
 from robustruct.objectives.memory import Sizes, check_memory, need_of
 from robustruct.validation import (
+    check_dearest,
     check_some_weight,
     class_weights,
     codes_of,
@@ -103,11 +104,16 @@ class LabelSummary:
     """For each type of node the labels that its nodes have; empty without types."""
     n_samples: int
     sample_weight: float
-    """Sums over all samples and over all nodes."""
-    node_weight: float
+    """Sum over all samples."""
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
-    n_nodes: int
+    n_nodes: float
+    """How many nodes there are, each as often as its sample weighs."""
+
+    @property
+    def mean_node_weight(self) -> float:
+        """A sample that weighs 2 counts as the same sample twice."""
+        return float(self.counts.sum()) / self.n_nodes
 
     @classmethod
     def of(
@@ -124,9 +130,8 @@ class LabelSummary:
             of_type,
             len(truth.sizes),
             float(truth.sample_weight.sum()),
-            float(truth.node_weight.sum()),
             truth.as_written,
-            len(truth.codes),
+            float(truth.sample_weight @ truth.sizes),
         )
 
     def merged(self, other: LabelSummary) -> LabelSummary:
@@ -147,7 +152,6 @@ class LabelSummary:
             },
             self.n_samples + other.n_samples,
             self.sample_weight + other.sample_weight,
-            self.node_weight + other.node_weight,
             self.as_written and other.as_written,
             self.n_nodes + other.n_nodes,
         )
@@ -172,7 +176,6 @@ class LabelSummary:
             },
             self.n_samples,
             self.sample_weight,
-            self.node_weight,
             as_written=False,
             n_nodes=self.n_nodes,
         )
@@ -421,7 +424,8 @@ def planned(
     """
     labels = labels.with_numbers()
     check_some_weight(labels.sample_weight, "sample_weight", "sample")
-    check_some_weight(labels.node_weight, "node_weight", "node")
+    mean_weight = labels.mean_node_weight
+    check_some_weight(mean_weight, "node_weight", "node")
     classes, total = labels.classes, labels.sample_weight
     types = {kind: labels.by_type[kind] for kind in space.types}
     temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
@@ -433,10 +437,12 @@ def planned(
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
-    unit = unit_of_temperature(cost, labels.node_weight / labels.n_nodes)
+    unit = unit_of_temperature(cost, mean_weight)
     usual = 1.0 / total
     if temperature < np.inf:  # scores must differ by what mistakes cost, the dearest included
-        usual /= labels.node_weight / labels.n_nodes * (float(np.ptp(cost)) or 1.0)
+        dearest = mean_weight * float(np.ptp(cost))
+        check_dearest(dearest, smooth=temperature > 0.0)
+        usual /= dearest or mean_weight
     return Plan(
         space=space,
         classes=classes,

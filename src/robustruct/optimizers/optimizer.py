@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from robustruct.optimizers.tuning import Tuning
 
 IDLE, FEWEST = 0.01, 20  # see `Progress.idle`
+NOTHING = 1e-9  # of the costs: what is less can be rounding, so no gap is measured against it
 
 
 def seconds() -> float:
@@ -270,7 +271,8 @@ class Progress:
     def scale(self, primal: float) -> float:
         """What a gap is measured against."""
         least = self.problem.unavoidable
-        return max(primal - least, 0.01 * (self.problem.untrained - least), 1e-300)
+        nothing = max(NOTHING * self.problem.cost_size, 1e-300)
+        return max(primal - least, 0.01 * (self.problem.untrained - least), nothing)
 
     def passed(self, n_iter: int, estimate: float, by_whom: str = "") -> None:
         """Take note that a pass is over, and tell whoever watches."""
