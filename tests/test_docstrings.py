@@ -14,7 +14,10 @@ import robustruct
 def modules() -> Iterator[str]:
     yield "robustruct"
     for module in pkgutil.walk_packages(robustruct.__path__, "robustruct."):
-        if not any(part.startswith("_") for part in module.name.split(".")):
+        parts = module.name.split(".")
+        if not any(
+            part.startswith("_") or "-" in part for part in parts
+        ):  # "-": the core's library
             yield module.name
 
 

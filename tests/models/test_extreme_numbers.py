@@ -30,7 +30,7 @@ def refused_or_certified(model: Any, **weights: Any) -> bool:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(ROWS, LABELS, **weights)
     except InvalidInputError as error:
-        assert "must be" in str(error)  # it says what is accepted
+        assert "must be" in str(error)  # noqa: PT017 (it says what is accepted)
         return False
     for record in model.history_:
         assert -np.inf < record.dual <= record.primal < np.inf
@@ -69,7 +69,7 @@ def test_games_are_refused_or_bracketed(score: float, temperature: float) -> Non
         found = solve_game(unary, [(0, 1)], pairwise, HAMMING, temperature=temperature)
     except InvalidInputError as error:
         assert max(score, 1.0) > 1e100 * temperature
-        assert "temperature=0" in str(error)
+        assert "temperature=0" in str(error)  # noqa: PT017
         return
     scores = {
         y: unary[0, y[0]] + unary[1, y[1]] + pairwise[0][y] for y in product(range(2), repeat=2)

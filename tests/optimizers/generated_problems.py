@@ -52,7 +52,8 @@ class Generated:
             for graph in case.graphs
         ]
         weights = () if self.member == "CRF" else (case.node_weight or None,)
-        return self.model(**options).fit(graphs, case.y, case.sample_weight, *weights)
+        own = self.model(standardize=False, **options)  # as are edge features, which are dense
+        return own.fit(graphs, case.y, case.sample_weight, *weights)
 
 
 @st.composite

@@ -109,6 +109,7 @@ def library_name(level: str, suffix: str | None = None) -> str:
 
 
 def inputs() -> list[Path]:
+    """All that the library is made from."""
     return [*HERE.glob("*.c"), *HERE.glob("*.h"), Path(__file__), VERSION_FILE]
 
 

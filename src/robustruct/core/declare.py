@@ -75,7 +75,7 @@ SCALARS: dict[Any, Any] = {int: ctypes.c_int64, float: ctypes.c_double, bool: ct
 
 def struct(declared: type[T]) -> type[T]:
     """Give a NamedTuple its C form: attribute ``c`` of an instance, made when first asked for."""
-    kinds = declared.__annotations__
+    kinds = {name: _kind(hint) for name, hint in declared.__annotations__.items()}
     names = list(declared._fields)  # type: ignore[attr-defined]
     sides = [kind.sides for kind in kinds.values() if isinstance(kind, Kind)]
     lengths = list({base: None for each in sides for base, _ in each if base})
@@ -102,6 +102,11 @@ def struct(declared: type[T]) -> type[T]:
         "c_struct": structure,
     }
     return type(declared.__name__, (declared,), members)
+
+
+def _kind(hint: Any) -> Any:
+    """The kind in ``Annotated[np.ndarray, kind]``; another struct or a scalar as it is."""
+    return hint.__metadata__[0] if hasattr(hint, "__metadata__") else hint
 
 
 def _c_type(kind: Any) -> Any:

@@ -6,7 +6,7 @@ intp unless they say int32. A helper is given the tuples that it uses, not all o
 compiles the passing of every field.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -28,13 +28,13 @@ from robustruct.core.declare import (
 class Structure(NamedTuple):
     """The graphs of a batch. A slot holds an edge: slot i < N that of node i, then the chords."""
 
-    offsets: Indices["samples + 1"]
+    offsets: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) sample s owns nodes offsets[s] .. offsets[s+1]-1."""
-    chord_offsets: Indices["samples + 1"]
+    chord_offsets: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) and slots N + chord_offsets[s] .. N + chord_offsets[s+1]-1."""
-    child: Indices["slots"]
+    child: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) the node that an edge belongs to: i itself for slot i < N."""
-    parent: Indices["slots"]
+    parent: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) its other end, larger than the child; -1 where there is no edge."""
 
 
@@ -42,11 +42,11 @@ class Structure(NamedTuple):
 class ScoreArrays(NamedTuple):
     """ψ: what a labelling is worth, node by node and edge by edge; -inf forbids."""
 
-    unary: Floats["nodes", "labels"]
+    unary: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k)."""
-    tables: Floats["tables", "labels", "labels"]
+    tables: Annotated[np.ndarray, Floats["tables", "labels", "labels"]]
     """(T, k, k) [label of the child, label of the parent]."""
-    table_of: Indices["slots"]
+    table_of: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) which table scores the edge in a slot; unused where there is none."""
 
 
@@ -54,19 +54,19 @@ class ScoreArrays(NamedTuple):
 class JunctionTrees(NamedTuple):
     """Cliques of the triangulated graphs of a batch; see graphs/buckets.py."""
 
-    parent: Indices["slots"]
+    parent: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) as in `Structure`."""
-    table_of: Indices["slots"]
+    table_of: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) as in `ScoreArrays`."""
-    offsets: Indices["nodes + 1"]
+    offsets: Annotated[np.ndarray, Indices["nodes + 1"]]
     """(N+1,) bucket i owns members offsets[i] .. offsets[i+1]-1."""
-    members: Indices["members"]
+    members: Annotated[np.ndarray, Indices["members"]]
     """Later neighbours, ascending; the first is the parent of the bucket."""
-    first_child: Indices["nodes"]
+    first_child: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) a bucket of which this one is the parent, or -1."""
-    next_child: Indices["nodes"]
+    next_child: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) another bucket with the same parent, or -1."""
-    chord_start: Indices["nodes + 1"]
+    chord_start: Annotated[np.ndarray, Indices["nodes + 1"]]
     """(N+1,) node i is the child of chords chord_start[i] .. chord_start[i+1]-1."""
 
 
@@ -74,10 +74,10 @@ class JunctionTrees(NamedTuple):
 class Rows(NamedTuple):
     """Sparse rows of features: row i has entries indptr[i] .. indptr[i+1]-1."""
 
-    indptr: Indices["rows + 1"]
-    indices: Ints32["entries"]
+    indptr: Annotated[np.ndarray, Indices["rows + 1"]]
+    indices: Annotated[np.ndarray, Ints32["entries"]]
     """int32, columns."""
-    data: Floats["entries"]
+    data: Annotated[np.ndarray, Floats["entries"]]
 
 
 @struct
@@ -92,11 +92,11 @@ class Features(NamedTuple):
 class TableRows(NamedTuple):
     """Which features score an edge."""
 
-    table_of: Indices["slots"]
+    table_of: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) the table of each slot."""
-    row: Indices["tables"]
+    row: Annotated[np.ndarray, Indices["tables"]]
     """(T,) the row of edge features behind a table."""
-    transposed: Indices["tables"]
+    transposed: Annotated[np.ndarray, Indices["tables"]]
     """(T,) 1 where the table [child, parent] is the transpose of [first, second], else 0."""
 
 
@@ -104,11 +104,11 @@ class TableRows(NamedTuple):
 class Rules(NamedTuple):
     """What is forbidden, as scores of 0 or -inf."""
 
-    node_kind: Indices["nodes"]
+    node_kind: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) row of ``unary_mask``, for both players."""
-    unary_mask: Floats["kinds", "labels"]
+    unary_mask: Annotated[np.ndarray, Floats["kinds", "labels"]]
     """(kinds, k)."""
-    pair_mask: Floats["pairs"]
+    pair_mask: Annotated[np.ndarray, Floats["pairs"]]
     """(k * k,) [first * k + second label]."""
 
 
@@ -125,9 +125,9 @@ class Design(NamedTuple):
 class Weights(NamedTuple):
     """θ, of node and of edge features."""
 
-    node: Floats["node_rows", "labels"]
+    node: Annotated[np.ndarray, Floats["node_rows", "labels"]]
     """(d, k)."""
-    edge: Floats["edge_rows", "pairs"]
+    edge: Annotated[np.ndarray, Floats["edge_rows", "pairs"]]
     """(e, k * k) [feature, first * k + second label]."""
 
 
@@ -138,24 +138,24 @@ class Weights(NamedTuple):
 class Predictor(NamedTuple):
     """Who answers the adversary, beside a centre p0: see kernels/predictor.py."""
 
-    cost: Floats["labels", "labels"]
+    cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) L, [predicted label, adversary's label]."""
-    cost_t: Floats["labels", "labels"]
+    cost_t: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) L transposed."""
-    spread: Floats["labels", "labels"]
+    spread: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
 
     How the answer bends the dual along e_y - e_w; it ignores what all labels cost more.
     """
     tolerance: float
     """What counts as rounding, a node."""
-    mu: Floats["labels"]
+    mu: Annotated[np.ndarray, Floats["labels"]]
     """(k,) how strongly each label is held to the centre."""
-    inv_mu: Floats["labels"]
+    inv_mu: Annotated[np.ndarray, Floats["labels"]]
     """(k,) 1 / mu_a; zeros hold the predictor at its centre."""
-    weight: Floats["nodes"]
+    weight: Annotated[np.ndarray, Floats["nodes"]]
     """(N,) node weights w."""
-    centre: Floats["nodes", "labels"]
+    centre: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) p0."""
 
     @classmethod
@@ -180,9 +180,9 @@ class GameArrays(NamedTuple):
 
     structure: Structure
     scores: ScoreArrays
-    cost: Floats["labels", "labels"]
+    cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) L, [predicted label, adversary's label]."""
-    weight: Floats["nodes"]
+    weight: Annotated[np.ndarray, Floats["nodes"]]
     """(N,) w."""
 
 
@@ -190,11 +190,11 @@ class GameArrays(NamedTuple):
 class Strategies(NamedTuple):
     """What both players play."""
 
-    p: Floats["nodes", "labels"]
+    p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor."""
-    r: Floats["nodes", "labels"]
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the adversary's node marginals."""
-    q: Floats["slots", "labels", "labels"]
+    q: Annotated[np.ndarray, Floats["slots", "labels", "labels"]]
     """(slots, k, k) its edge marginals [child, parent]."""
 
 
@@ -202,13 +202,13 @@ class Strategies(NamedTuple):
 class Effort(NamedTuple):
     """When a solver stops, and how it ended."""
 
-    allowed: Floats["samples"]
+    allowed: Annotated[np.ndarray, Floats["samples"]]
     """(S,) the gap at which a game counts as solved."""
     max_iter: int
     check_every: int
-    n_iter: Indices["samples"]
+    n_iter: Annotated[np.ndarray, Indices["samples"]]
     """(S,) out: iterations spent on each game."""
-    exhausted: Flags["samples"]
+    exhausted: Annotated[np.ndarray, Flags["samples"]]
     """(S,) bool, out: True where the iterations ran out."""
 
 
@@ -334,15 +334,15 @@ class CostArrays(NamedTuple):
     """A cost matrix with its closed form; see game/single_node.py."""
 
     kind: int
-    place: Floats["labels"]
+    place: Annotated[np.ndarray, Floats["labels"]]
     """(k,) places on a line (ABSOLUTE, SQUARED)."""
-    order: Indices["labels"]
+    order: Annotated[np.ndarray, Indices["labels"]]
     """(k,) labels by place."""
     unit: float
     """Cost of a mistake (ZERO_ONE)."""
-    offset: Floats["labels"]
+    offset: Annotated[np.ndarray, Floats["labels"]]
     """(k,) what each column has been lowered by."""
-    cost: Floats["labels", "labels"]
+    cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) the matrix itself."""
 
 
@@ -374,25 +374,25 @@ class Support(NamedTuple):
 class Prices(NamedTuple):
     """Dual decomposition: messages that price agreement, and what their steps have gathered."""
 
-    u: Floats["nodes", "labels"]
+    u: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the messages, by the label of the parent."""
-    alive: Flags["nodes", "labels"]
+    alive: Annotated[np.ndarray, Flags["nodes", "labels"]]
     """(N, k) bool, labels that may be played at all."""
-    size: Floats["nodes"]
+    size: Annotated[np.ndarray, Floats["nodes"]]
     """(N,) how far a message may sensibly move: the metric of its steps."""
-    p: Floats["nodes", "labels"]
+    p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor of the node games."""
-    r: Floats["nodes", "labels"]
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) their adversary."""
-    p_sum: Floats["nodes", "labels"]
+    p_sum: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) predictors weighted by the lengths of their steps."""
-    r_sum: Floats["nodes", "labels"]
+    r_sum: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) adversaries weighted alike."""
-    mass: Floats["samples"]
+    mass: Annotated[np.ndarray, Floats["samples"]]
     """(S,) the weights in these sums."""
-    p_best: Floats["nodes", "labels"]
+    p_best: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor at the least value so far."""
-    g_best: Floats["samples"]
+    g_best: Annotated[np.ndarray, Floats["samples"]]
     """(S,) that value."""
 
 
@@ -403,11 +403,11 @@ class StepRule(NamedTuple):
     n_steps: int
     polyak: bool
     """step (g - target) / |slope|² if True, else step / |slope|."""
-    step: Floats["samples"]
+    step: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
-    longest: Floats["samples"]
+    longest: Annotated[np.ndarray, Floats["samples"]]
     """(S,) the most by which a step may change the messages."""
-    target: Floats["samples"]
+    target: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
 
 
@@ -415,13 +415,13 @@ class StepRule(NamedTuple):
 class Marginals(NamedTuple):
     """The adversary of forests: node marginals and, for the edge of each node, a list of pairs."""
 
-    r: Floats["nodes", "labels"]
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) node marginals."""
-    pair: Ints32["nodes", "room"]
+    pair: Annotated[np.ndarray, Ints32["nodes", "room"]]
     """(N, capacity) int32, codes child label * k + parent label."""
-    mass: Floats["nodes", "room"]
+    mass: Annotated[np.ndarray, Floats["nodes", "room"]]
     """(N, capacity) what the pairs carry."""
-    count: Ints32["nodes"]
+    count: Annotated[np.ndarray, Ints32["nodes"]]
     """(N,) int32, how many pairs there are."""
 
 
@@ -429,13 +429,13 @@ class Marginals(NamedTuple):
 class Mixtures(NamedTuple):
     """The adversary of samples with cycles: a list of labellings with masses for each sample."""
 
-    r: Floats["nodes", "labels"]
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) node marginals."""
-    labelling: Indices["room", "nodes"]
+    labelling: Annotated[np.ndarray, Indices["room", "nodes"]]
     """(capacity, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
-    mass: Floats["samples", "room"]
+    mass: Annotated[np.ndarray, Floats["samples", "room"]]
     """(S, capacity) what the labellings carry."""
-    count: Indices["samples"]
+    count: Annotated[np.ndarray, Indices["samples"]]
     """(S,) how many labellings there are."""
 
 
@@ -446,13 +446,13 @@ class Mixtures(NamedTuple):
 class Exponentials(NamedTuple):
     """Scores as exp relative to the largest: unary = top + log(exp), and so for tables."""
 
-    unary: Floats["nodes", "labels"]
+    unary: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k), the largest of each row 1."""
-    top: Floats["nodes"]
+    top: Annotated[np.ndarray, Floats["nodes"]]
     """(N,)."""
-    tables: Floats["tables", "labels", "labels"]
+    tables: Annotated[np.ndarray, Floats["tables", "labels", "labels"]]
     """(T, k, k), the largest of each table 1."""
-    table_top: Floats["tables"]
+    table_top: Annotated[np.ndarray, Floats["tables"]]
     """(T,)."""
 
 
@@ -473,13 +473,13 @@ class Messages(NamedTuple):
 class Gibbs(NamedTuple):
     """Out: the distribution exp(score) / Z of every sample, by its marginals."""
 
-    log_partition: Floats["samples"]
+    log_partition: Annotated[np.ndarray, Floats["samples"]]
     """(S,) log Z; -inf where every labelling is forbidden."""
-    r: Floats["nodes", "labels"]
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) node marginals."""
-    q: Floats["slots", "labels", "labels"]
+    q: Annotated[np.ndarray, Floats["slots", "labels", "labels"]]
     """(slots, k, k) edge marginals [child, parent], zero at roots; of length 0 if not wanted."""
-    table_sums: Floats["tables", "labels", "labels"]
+    table_sums: Annotated[np.ndarray, Floats["tables", "labels", "labels"]]
     """(T, k, k) edge marginals times the share of their sample, added up by table."""
 
 
@@ -509,12 +509,12 @@ class BestLists(NamedTuple):
 class Products(NamedTuple):
     """<row, row'> of the feature rows of every sample; of length 0 where they are not kept."""
 
-    node_start: Indices["samples + 1"]
+    node_start: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) where the products of a sample's nodes begin."""
-    table_start: Indices["samples + 1"]
+    table_start: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) and those of its tables."""
-    nodes: Floats["kept"]
-    tables: Floats["*"]
+    nodes: Annotated[np.ndarray, Floats["kept"]]
+    tables: Annotated[np.ndarray, Floats["*"]]
 
     @classmethod
     def none(cls, n_samples: int) -> "Products":
@@ -529,12 +529,12 @@ class Visits(NamedTuple):
 
     inner: int
     """Most steps of a visit."""
-    rate: Floats["samples"]
+    rate: Annotated[np.ndarray, Floats["samples"]]
     """(S,) weight of the sample in the objective, divided by the penalty: 0 holds θ still."""
     products: Products
-    gap: Floats["samples"]
+    gap: Annotated[np.ndarray, Floats["samples"]]
     """(S,) how far the adversary is from its best answer to the predictor."""
-    predictor_regret: Floats["samples"]
+    predictor_regret: Annotated[np.ndarray, Floats["samples"]]
     """(S,) what the predictor gives away; both add up to the sample's share of the duality gap."""
 
 
@@ -542,11 +542,11 @@ class Visits(NamedTuple):
 class Move(NamedTuple):
     """Mass may go from one labelling of a sample to another."""
 
-    best: Indices["at_once", "longest"]
+    best: Annotated[np.ndarray, Indices["at_once", "longest"]]
     """(n,) labels."""
-    worst: Indices["at_once", "longest"]
+    worst: Annotated[np.ndarray, Indices["at_once", "longest"]]
     """(n,) labels."""
-    cost_margin: Floats["at_once", "longest"]
+    cost_margin: Annotated[np.ndarray, Floats["at_once", "longest"]]
     """(n,) what costs add to the score of best over that of worst."""
 
 
@@ -554,9 +554,9 @@ class Move(NamedTuple):
 class PendingMoves(NamedTuple):
     """What threads share about the samples that step next, ``at_once`` of them."""
 
-    counters: Ints64["*"]
+    counters: Annotated[np.ndarray, Ints64["*"]]
     """(3,) int64: samples taken, samples answered, samples that may be taken."""
-    moves: Flags["at_once"]
+    moves: Annotated[np.ndarray, Flags["at_once"]]
     """(at_once,) bool, whether a sample has a move."""
     move: Move
     """(at_once, longest) the move of each."""
@@ -577,11 +577,11 @@ class PendingMoves(NamedTuple):
 class KeptRows(NamedTuple):
     """Rows of θ as they were before steps changed them, for whoever wants to undo that."""
 
-    place: Ints32["rows"]
+    place: Annotated[np.ndarray, Ints32["rows"]]
     """(d,) int32, where each row is kept, -1 where it has not changed; (0,) if none are kept."""
-    values: Floats["rows", "columns"]
+    values: Annotated[np.ndarray, Floats["rows", "columns"]]
     """(d, columns of θ) by place."""
-    count: Indices["*"]
+    count: Annotated[np.ndarray, Indices["*"]]
     """(1,) how many there are."""
 
     @classmethod
@@ -595,14 +595,14 @@ class KeptRows(NamedTuple):
 class WeightChange(NamedTuple):
     """A change of θ in which few rows take part; all lines are free before and after a step."""
 
-    line_of: Ints32["rows"]
+    line_of: Annotated[np.ndarray, Ints32["rows"]]
     """(d,) int32, the line of each row of θ, -1 where it has none."""
-    row_of: Ints32["lines"]
+    row_of: Annotated[np.ndarray, Ints32["lines"]]
     """(lines,) int32, the row of each line."""
-    values: Floats["lines", "columns"]
+    values: Annotated[np.ndarray, Floats["lines", "columns"]]
     """(lines, columns of θ), zero where none is in use."""
     kept: KeptRows
-    pace: Floats["paced"]
+    pace: Annotated[np.ndarray, Floats["paced"]]
     """(d,) how many times as far as a step says each row moves; (0,) if that is 1 for all."""
 
     @classmethod
@@ -642,15 +642,15 @@ class Sample(NamedTuple):
 class SampleScores(NamedTuple):
     """Scratch: the scores of a sample under θ, and with costs added."""
 
-    unary: Floats["several", "nodes", "labels"]
+    unary: Annotated[np.ndarray, Floats["several", "nodes", "labels"]]
     """(n, k)."""
-    augmented: Floats["several", "nodes", "labels"]
+    augmented: Annotated[np.ndarray, Floats["several", "nodes", "labels"]]
     """(n, k) unary + w L'p."""
-    tables: Floats["several", "tables", "labels", "labels"]
+    tables: Annotated[np.ndarray, Floats["several", "tables", "labels", "labels"]]
     """(distinct tables, k, k) [child, parent]."""
-    place: Indices["several", "slots"]
+    place: Annotated[np.ndarray, Indices["several", "slots"]]
     """(m,) which of the distinct tables scores a slot."""
-    distinct: Indices["several", "tables"]
+    distinct: Annotated[np.ndarray, Indices["several", "tables"]]
     """(distinct tables,) their numbers among the tables of all samples."""
 
     @classmethod
@@ -748,20 +748,20 @@ NOBODY, TRUTH, FREE = 0, 1, 2  # who the predictor is
 class LabelledGraphs(NamedTuple):
     """The graphs of all samples, with their own tables and the truth."""
 
-    offsets: Indices["samples + 1"]
+    offsets: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) as in `Structure`, like the next three."""
-    chord_offsets: Indices["samples + 1"]
-    child: Indices["slots"]
-    parent: Indices["slots"]
-    table: Indices["slots"]
+    chord_offsets: Annotated[np.ndarray, Indices["samples + 1"]]
+    child: Annotated[np.ndarray, Indices["slots"]]
+    parent: Annotated[np.ndarray, Indices["slots"]]
+    table: Annotated[np.ndarray, Indices["slots"]]
     """(slots,) which of the sample's own tables scores the edge in the slot."""
-    transposed: Indices["slots"]
+    transposed: Annotated[np.ndarray, Indices["slots"]]
     """(slots,) 1 where the edge was listed as (parent, child)."""
-    table_start: Indices["samples + 1"]
+    table_start: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,)."""
-    row: Indices["own_tables"]
+    row: Annotated[np.ndarray, Indices["own_tables"]]
     """(tables,) the row of edge features behind each own table."""
-    labels: Indices["nodes"]
+    labels: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) the truth."""
 
 
@@ -769,11 +769,11 @@ class LabelledGraphs(NamedTuple):
 class PaddedRules(NamedTuple):
     """What is forbidden, to either player: 0 or FORBIDDEN, to be added."""
 
-    node_kind: Indices["nodes"]
+    node_kind: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) the row of ``unary_mask`` for each node."""
-    unary_mask: Singles["kinds", "width"]
+    unary_mask: Annotated[np.ndarray, Singles["kinds", "width"]]
     """(kinds, width)."""
-    pair_mask: Singles["labels", "width"]
+    pair_mask: Annotated[np.ndarray, Singles["labels", "width"]]
     """(k, width) [first, second label]."""
 
 
@@ -793,7 +793,7 @@ class SmoothProblem(NamedTuple):
 class PaddedWeights(NamedTuple):
     """θ for the time of visits, in float32."""
 
-    rows: Singles["rows", "width"]
+    rows: Annotated[np.ndarray, Singles["rows", "width"]]
     """(d + k e, width) of the features of nodes, then k of each of edges, by first label."""
     d: int
 
@@ -802,13 +802,13 @@ class PaddedWeights(NamedTuple):
 class PaddedCosts(NamedTuple):
     """The cost matrix L both ways, and the weights of the nodes."""
 
-    of_labels: Singles["labels", "width"]
+    of_labels: Annotated[np.ndarray, Singles["labels", "width"]]
     """(k, width) L transposed: Σ_b r_b of_labels[b] = L r."""
-    of_predictor: Singles["labels", "width"]
+    of_predictor: Annotated[np.ndarray, Singles["labels", "width"]]
     """(k, width) L: Σ_a p_a of_predictor[a] = L'p."""
-    weight: Singles["nodes"]
+    weight: Annotated[np.ndarray, Singles["nodes"]]
     """(N,) w."""
-    p0: Singles["*", "width"]
+    p0: Annotated[np.ndarray, Singles["*", "width"]]
     """(N, width) centre of the predictor; unused unless it is free."""
 
 
@@ -816,9 +816,9 @@ class PaddedCosts(NamedTuple):
 class ExactCosts(NamedTuple):
     """The same for certificates, in float64."""
 
-    of_predictor: Floats["labels", "width"]
-    weight: Floats["nodes"]
-    p0: Singles["*", "width"]
+    of_predictor: Annotated[np.ndarray, Floats["labels", "width"]]
+    weight: Annotated[np.ndarray, Floats["nodes"]]
+    p0: Annotated[np.ndarray, Singles["*", "width"]]
 
 
 @struct
@@ -839,11 +839,11 @@ class GibbsAdversary(NamedTuple):
     Of each sample come rows of its nodes, then those of its own tables, one for each first label.
     """
 
-    natural: Singles["rows", "width"]
+    natural: Annotated[np.ndarray, Singles["rows", "width"]]
     """(N + k tables, width) natural parameters."""
-    marginals: Singles["rows", "width"]
+    marginals: Annotated[np.ndarray, Singles["rows", "width"]]
     """(N + k tables, width) of nodes, and of edges added up by own table."""
-    entropy: Floats["samples"]
+    entropy: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
 
 
@@ -854,13 +854,13 @@ class Grams(NamedTuple):
     Samples with many nodes have no products of nodes, but numbers for the columns that they use.
     """
 
-    node_start: Indices["samples + 1"]
-    nodes: Singles["*"]
-    table_start: Indices["samples + 1"]
-    tables: Singles["*"]
-    local: Ints32["*"]
+    node_start: Annotated[np.ndarray, Indices["samples + 1"]]
+    nodes: Annotated[np.ndarray, Singles["*"]]
+    table_start: Annotated[np.ndarray, Indices["samples + 1"]]
+    tables: Annotated[np.ndarray, Singles["*"]]
+    local: Annotated[np.ndarray, Ints32["*"]]
     """(entries,) the number of each entry's column in its sample; empty if nobody needs it."""
-    n_columns: Indices["samples"]
+    n_columns: Annotated[np.ndarray, Indices["samples"]]
     """(S,) how many columns a sample without products uses, else 0."""
 
 
@@ -868,11 +868,11 @@ class Grams(NamedTuple):
 class VisitStats(NamedTuple):
     """What visits report, sample by sample."""
 
-    gap: Floats["samples"]
+    gap: Annotated[np.ndarray, Floats["samples"]]
     """(S,) T KL(q | Gibbs distribution of the scores)."""
-    predictor_regret: Floats["samples"]
+    predictor_regret: Annotated[np.ndarray, Floats["samples"]]
     """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
-    regret: Floats["samples"]
+    regret: Annotated[np.ndarray, Floats["samples"]]
     """(S,) T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth), the sample's part of the primal."""
 
 
@@ -880,9 +880,9 @@ class VisitStats(NamedTuple):
 class GibbsChanges(NamedTuple):
     """How the samples visited under the same θ change it, until this is applied in their order."""
 
-    rows: Singles["rows", "width"]
+    rows: Annotated[np.ndarray, Singles["rows", "width"]]
     """(at once * most rows, width) of nodes, then of own tables."""
-    moved: Flags["at_once"]
+    moved: Annotated[np.ndarray, Flags["at_once"]]
     """(at once,) whether there is a change."""
 
 
@@ -894,7 +894,7 @@ class SmoothCall(NamedTuple):
     weights: PaddedWeights
     costs: PaddedCosts
     settings: SmoothSettings
-    rates: Floats["samples"]
+    rates: Annotated[np.ndarray, Floats["samples"]]
     """(S,) weight of the sample in the objective, divided by the penalty."""
     adversary: GibbsAdversary
     grams: Grams
@@ -916,7 +916,7 @@ class ColumnRules(NamedTuple):
     only_tabs: bool
     """Whether each tab separates, and nothing else."""
     has_comments: bool
-    comment: Bytes["mark"]
+    comment: Annotated[np.ndarray, Bytes["mark"]]
     """What a line starts with that is no token, as it has no tab."""
 
 
@@ -924,16 +924,16 @@ class ColumnRules(NamedTuple):
 class ColumnArrays(NamedTuple):
     """The tokens of some sentences, as places in a text."""
 
-    begins: Indices["tokens", "columns"]
-    ends: Indices["tokens", "columns"]
+    begins: Annotated[np.ndarray, Indices["tokens", "columns"]]
+    ends: Annotated[np.ndarray, Indices["tokens", "columns"]]
     """Equal to ``begins`` where a column is missing."""
-    lines: Indices["tokens"]
+    lines: Annotated[np.ndarray, Indices["tokens"]]
     """From 1."""
-    offsets: Indices["sentences + 1"]
+    offsets: Annotated[np.ndarray, Indices["sentences + 1"]]
     """Sentence s owns tokens offsets[s] .. offsets[s+1]-1."""
-    widths: Indices["sentences"]
+    widths: Annotated[np.ndarray, Indices["sentences"]]
     """Number of columns."""
-    spans: Indices["sentences", "bounds"]
+    spans: Annotated[np.ndarray, Indices["sentences", "bounds"]]
     """(S, 2) where the lines of a sentence, comments included, begin and end in the text."""
 
 
@@ -941,13 +941,13 @@ class ColumnArrays(NamedTuple):
 class TemplateArrays(NamedTuple):
     """The lines of a template, and what their macros read at each token."""
 
-    texts: Bytes["bytes"]
+    texts: Annotated[np.ndarray, Bytes["bytes"]]
     """All texts, literal ones and values of macros, one after the other."""
-    offsets: Indices["texts + 1"]
+    offsets: Annotated[np.ndarray, Indices["texts + 1"]]
     """Text i is texts[offsets[i]:offsets[i+1]]."""
-    codes: Ints32["macros", "tokens"]
+    codes: Annotated[np.ndarray, Ints32["macros", "tokens"]]
     """Which text each macro reads."""
-    pieces: Ints32["pieces"]
+    pieces: Annotated[np.ndarray, Ints32["pieces"]]
     """What lines consist of: i >= 0 is text i, i < 0 is macro -1-i."""
-    line_offsets: Indices["lines + 1"]
+    line_offsets: Annotated[np.ndarray, Indices["lines + 1"]]
     """Line l consists of pieces line_offsets[l] .. line_offsets[l+1]-1."""
