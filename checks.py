@@ -29,7 +29,17 @@ CHECKS = {
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
     "layers": ["lint-imports"],
-    "tests": ["pytest", "-n", "2", "--dist", "worksteal", "--doctest-modules", "tests", "src"],
+    "tests": [
+        "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "--doctest-modules",
+        "tests",
+        "src",
+        "experiments/corpora",
+    ],
     "slow": ["pytest", "-n", "2", "--dist", "worksteal", "-m", "slow", "--part", "K/N", "tests"],
     "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "build/docs"],
 }

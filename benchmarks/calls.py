@@ -25,12 +25,12 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from scipy.optimize import linprog
 
+from corpora import chunking_attributes
 from game_solvers import SIZES, plain_program, random_game
 from robustruct import AGM, CRF, SSVM, solve_game
-from robustruct.datasets import chunking_attributes
+from robustruct.core.library import Function
 from timing import machine, rounded, show
 
 BAR = 0.15  # ms outside kernels
@@ -86,7 +86,7 @@ class _Timed:
 
     spent = 0.0
 
-    def __init__(self, kernel: Dispatcher) -> None:
+    def __init__(self, kernel: Callable[..., object]) -> None:
         self.kernel = kernel
 
     def __call__(self, *arguments: object) -> object:
@@ -103,9 +103,9 @@ def in_kernels(call: Callable[[], object]) -> float:
         (vars(module), name, value)
         for module in list(sys.modules.values())
         if module.__name__.startswith("robustruct.")
-        and not module.__name__.startswith("robustruct.kernels.")
+        and not module.__name__.startswith("robustruct.core.")
         for name, value in vars(module).items()
-        if isinstance(value, Dispatcher)
+        if isinstance(value, Function)
     ]
     for names, name, kernel in found:
         names[name] = _Timed(kernel)

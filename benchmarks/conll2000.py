@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 import pycrfsuite
 
+from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM, CRF
-from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.inference import score_of
 from robustruct.metrics import mean_loss, span_scores
 from robustruct.objectives.adversarial import Problem

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pycrfsuite
 
+from corpora import chunking_attributes, load_conll2000
+from corpora.files import data_file
 from reading import template_text
 from robustruct import load
-from robustruct.datasets import chunking_attributes, load_conll2000
-from robustruct.datasets._files import data_file
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.templates import Template
 from robustruct.metrics import mean_loss, span_scores
@@ -35,7 +35,7 @@ BAR = 1 / 12
 THEIRS = """
 import sys
 import pycrfsuite
-from robustruct.datasets import chunking_attributes
+from corpora import chunking_attributes
 trainer = pycrfsuite.Trainer("lbfgs", {"c1": 0.0, "c2": 1.0}, verbose=False)
 with open(sys.argv[1], encoding="utf-8") as file:
     for block in file.read().strip().split("\\n\\n"):

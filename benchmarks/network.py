@@ -124,11 +124,11 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         client.wait_for_workers(args.inside, timeout=120)
         client.run(delay, args.latency)
         engine = DaskEngine(client, rounds_per_pass=args.rounds or "auto")
-        model = AGM(tol=0.5, random_state=0, n_jobs=1, engine=engine)
+        model = AGM(tol=0.5, random_state=0, n_jobs=1)
         data = ShardedData.from_files(f"{args.folder}/part-*.jsonl")
-        model.set_params(max_iter=3).fit(data)  # compiles
+        model.set_params(max_iter=3).fit(data, engine=engine)  # compiles
         DaskShards.minimise = counted
-        model.set_params(alpha=1e-3, tol=args.tol, max_iter=1000).fit(data)
+        model.set_params(alpha=1e-3, tol=args.tol, max_iter=1000).fit(data, engine=engine)
     last, weights, seconds = engine.last_, model.coef_.nbytes, model.history_[-1].time
     return {
         "passes": model.n_iter_,
@@ -164,7 +164,7 @@ def one_run(args: argparse.Namespace, mbit: int | None, n_workers: int) -> dict[
 
 def write_shards(folder: str, sentences: int, count: int) -> None:
     """The sentences in files, with the attributes that several_processes.py has."""
-    from robustruct.datasets import chunking_attributes, load_conll2000
+    from corpora import chunking_attributes, load_conll2000
 
     data = load_conll2000("train").subset(slice(sentences))
     lines = [

@@ -19,8 +19,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
 import argparse
 from typing import Any
 
+from corpora import load_ocr
 from robustruct import AGM, SSVM
-from robustruct.datasets import load_ocr
 from timing import Seconds, machine, rounded, show, timed
 
 RATIO_BAR = 2.0

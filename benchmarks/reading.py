@@ -16,8 +16,8 @@ from typing import Any
 
 import pycrfsuite
 
-from robustruct.datasets import chunking_attributes
-from robustruct.datasets._files import data_file
+from corpora import chunking_attributes
+from corpora.files import data_file
 from robustruct.features import FeatureSpace
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.templates import Template

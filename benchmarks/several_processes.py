@@ -28,8 +28,8 @@ from typing import Any
 
 from distributed import Client, LocalCluster
 
+from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM, CRF
-from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.engines import DaskEngine, ShardedData
 from robustruct.engines.dask.shards import DaskShards
 from robustruct.engines.local import MemoryShards
@@ -76,13 +76,13 @@ def fitted(
 ) -> tuple[Any, float]:
     """A model, and the seconds it took."""
     model = MODELS[settings["model"]].set_params(
-        alpha=settings["alpha"], tol=settings["tol"], random_state=0, engine=engine, n_jobs=1
+        alpha=settings["alpha"], tol=settings["tol"], random_state=0, n_jobs=1
     )
     started = time.perf_counter()
     if engine is None:
         model.fit(X, y)
     else:
-        model.fit(ShardedData.from_samples(X, y, n_shards))
+        model.fit(ShardedData.from_samples(X, y, n_shards), engine=engine)
     seconds = time.perf_counter() - started
     assert model.duality_gap_ <= model.tol, model.duality_gap_
     return model, seconds

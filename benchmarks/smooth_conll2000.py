@@ -31,8 +31,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from conll2000 import Task, qualities
+from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM, CRF, AutoModel
-from robustruct.datasets import chunking_attributes, load_conll2000
 from timing import machine, rounded, show, timed
 
 BARS = {"CRF": 1 / 30, "CRF, near": 1 / 20, "AGM T=1": 1 / 15, "AGM T=0.3": 1 / 10}

@@ -1,13 +1,10 @@
-"""How long until something happens: import, help, the first call with and without compiled code?
+"""How long until something happens: import, help, the first fit, the first prediction?
 
 Run: python benchmarks/start_up.py [--only "first fit of AGM"] [--json]
 
-Every figure is about a process of its own. A cold start compiles into an empty cache and runs once;
-a warm one reads that cache and is the best of --repeat. Python may keep its bytecode, as it does
-where a package is installed. CPU time stands beside wall time, as it
-depends less on what else the machine does. Bars are CPU seconds where they are about cold starts
-(but for ``compare``, which may use two cores) and wall seconds where about warm ones. Memory is
-the most that a warm process held.
+Every figure is about a process of its own, the best of --repeat. Python may keep its bytecode, as
+it does where a package is installed. CPU time stands beside wall time, as it depends less on
+what else the machine does; bars are CPU seconds. Memory is the most that a process held.
 """
 
 from __future__ import annotations
@@ -21,8 +18,6 @@ import time
 
 from timing import Seconds, machine, rounded, show
 
-# (cold, warm), in seconds, None where there is none; below, MiB.
-GAME_BARS, FIT_BARS = (12.0, None), (12.0, 2.5)
 SCORES = """
 import numpy as np
 from robustruct.graphs import Batch
@@ -40,7 +35,7 @@ data = make_chains(n_samples=5)
 SENTENCES = """
 import random
 from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import chunking_attributes
+from corpora import chunking_attributes
 draw = random.Random(0)
 tags = ["O", *(f"{begin}-{kind}" for kind in ("NP", "VP", "PP", "ADVP") for begin in "BI")]
 y = [draw.choices(tags, k=12) for _ in range(20)]
@@ -54,8 +49,8 @@ AGM(tol=0.2, alpha=0.01, random_state=0).fit(X, y).save("small.model")
 CRF(alpha=0.01).fit(X, y).save("crf.model")
 lines = ("\\n".join(f"{tag}{draw.randrange(9)} {tag}" for tag in s) for s in y)
 open("small.conll", "w").write("\\n\\n".join(lines) + "\\n")
-from robustruct.cli.train import train
-train("small.conll", "files.model", model="crf")
+from robustruct.cli.train import TrainOptions, train
+train(TrainOptions(data=["small.conll"], output="files.model", model="crf", quiet=True))
 """
 )
 LOADED = """
@@ -70,7 +65,7 @@ QUICK = {
     "robustruct --version": COMMAND.format(["--version"]),
     "robustruct --help": COMMAND.format(["--help"]),
 }
-COMPILED = {
+FIRST = {
     "first best labelling": SCORES + "best_labelling(scores)",
     "first marginals": SCORES + "marginals(scores)",
     "first best labelling, marginals and k best": SCORES
@@ -85,7 +80,7 @@ COMPILED = {
     "first fit of SSVM on sentences": SENTENCES + "SSVM(tol=0.2, alpha=0.01).fit(X, y)",
     "first fit of AGM(temperature=1)": FIT
     + "AGM('absolute', alpha=1.0, temperature=1.0).fit(data.X, data.y)",
-    "first fit of AutoModel": FIT + "AutoModel('absolute', alphas=[1.0]).fit(data.X, data.y)",
+    "first fit of AutoModel": FIT + "AutoModel('absolute', alpha=[1.0]).fit(data.X, data.y)",
     "a model file, before data": LOADED,
     "a model file's first predict": LOADED + "model.set_params(decision='map').predict(X)",
     "a CRF's file and its first predict": LOADED.replace("small", "crf") + "model.predict(X)",
@@ -94,32 +89,27 @@ COMPILED = {
     "robustruct compare": COMMAND.format(["compare", "--quiet", "--no-report"]),
 }
 BARS = {
-    "first best labelling": (4.0, None),
-    "first small game": GAME_BARS,
-    "a model file's first predict_proba": GAME_BARS,
-    "first fit of CRF": FIT_BARS,
-    "first fit of SSVM": FIT_BARS,
-    "first fit of AGM": FIT_BARS,
-    ON_SENTENCES: FIT_BARS,
-    "first fit of CRF on sentences": FIT_BARS,
-    "first fit of SSVM on sentences": FIT_BARS,
-    "first fit of AGM(temperature=1)": FIT_BARS,
-    "first fit of AutoModel": FIT_BARS,
-    "robustruct predict": (None, 1.5),
-    "robustruct compare": (25.0, None),
+    "first best labelling": 1.5,
+    "first small game": 1.5,
+    "a model file's first predict_proba": 1.5,
+    "first fit of CRF": 1.5,
+    "first fit of SSVM": 1.5,
+    "first fit of AGM": 1.5,
+    ON_SENTENCES: 1.5,
+    "first fit of CRF on sentences": 1.5,
+    "first fit of SSVM on sentences": 1.5,
+    "first fit of AGM(temperature=1)": 1.5,
+    "first fit of AutoModel": 1.5,
+    "robustruct predict": 1.5,
 }
 
 
-MEMORY_BARS = {
-    "a model file, before data": 120,
-    "a model file's first predict": 120,
-    "a CRF's file and its first predict": 120,
-}
+MEMORY_BARS = {"a CRF's file and its first predict": 60}
 
 
-def seconds(code: str, folder: str, cache: str | None) -> Seconds:
+def seconds(code: str, folder: str) -> Seconds:
     """Of a process that runs ``code`` in a folder."""
-    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+    environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started, before = time.perf_counter(), os.times()
     subprocess.run(
@@ -135,27 +125,23 @@ def seconds(code: str, folder: str, cache: str | None) -> Seconds:
     return Seconds(time.perf_counter() - started, cpu)
 
 
-def columns(kind: str, times: Seconds) -> dict[str, float]:
-    return {f"{kind}, s": rounded(times.wall, 3), f"{kind}, CPU s": rounded(times.cpu, 3)}
+def columns(times: Seconds) -> dict[str, float]:
+    return {"s": rounded(times.wall, 3), "CPU s": rounded(times.cpu, 3)}
 
 
 def measured(name: str, code: str, folder: str, repeat: int) -> dict[str, object]:
     """A line of the table."""
     row: dict[str, object] = {"what": name}
-    with tempfile.TemporaryDirectory() as cache:
-        if name in COMPILED:
-            row |= columns("cold", seconds(code, folder, cache))
-        row |= columns("warm", min(seconds(code, folder, cache) for _ in range(repeat)))
-        row["MiB"] = memory(code, folder, cache)
-    for kind, bar in zip(("cold", "warm"), BARS.get(name, ()), strict=False):
-        if bar is not None:
-            row[f"{kind} bar"] = bar
+    row |= columns(min(seconds(code, folder) for _ in range(repeat)))
+    row["MiB"] = memory(code, folder)
+    if name in BARS:
+        row["bar"] = BARS[name]
     if name in MEMORY_BARS:
         row["MiB bar"] = MEMORY_BARS[name]
     return row
 
 
-def memory(code: str, folder: str, cache: str) -> int:
+def memory(code: str, folder: str) -> int:
     """The most that a process held at once, in MiB; asked in one that has no other children."""
     asking = (
         "import resource, subprocess, sys; "
@@ -167,7 +153,6 @@ def memory(code: str, folder: str, cache: str) -> int:
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
         cwd=folder,
     )
     return int(done.stdout)
@@ -179,7 +164,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="WHAT", help="lines of the table")
     parser.add_argument("--json", action="store_true", help="JSON lines, not a table")
     options = parser.parse_args()
-    all_code = {**QUICK, **COMPILED}
+    all_code = {**QUICK, **FIRST}
     unknown = sorted(set(options.only or ()) - set(all_code))
     if unknown:
         raise SystemExit(f"no line {unknown[0]!r}; there are: {', '.join(all_code)}")
@@ -187,8 +172,7 @@ def main() -> None:
     names = options.only or list(all_code)
     with tempfile.TemporaryDirectory() as folder:
         if any(".model" in all_code[name] for name in names):
-            with tempfile.TemporaryDirectory() as cache:  # what is kept elsewhere is found too
-                seconds(PREPARE, folder, cache)
+            seconds(PREPARE, folder)
         for name in names:
             row = measured(name, all_code[name], folder, options.repeat)
             if options.json:  # at once, as all of them take minutes

@@ -60,7 +60,7 @@ def machine(*packages: str) -> dict[str, Any]:
         "machine": platform.machine(),
         "cores": cores,
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        **{name: version(name) for name in ("robustruct", "numpy", "numba", *packages)},
+        **{name: version(name) for name in ("robustruct", "numpy", *packages)},
     }
 
 

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM
-from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.metrics import mean_loss
 from timing import Seconds, machine, rounded, show, timed
 

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from corpora import emotion_splits, load_emotion
 from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.datasets import position_weights
 from timing import machine, rounded, timed
 
 ALPHAS = (3.0, 1.0, 0.3, 0.1)

@@ -50,7 +50,7 @@ MEMORY_BAR = 2.0
 # Run in processes of their own: the data as plain lists, then one way to use them.
 WRITE = """
 import pickle, sys
-from robustruct.datasets import chunking_attributes, load_conll2000
+from corpora import chunking_attributes, load_conll2000
 data = load_conll2000().subset(slice(int(sys.argv[2]) or None))
 X = [chunking_attributes(sentence) for sentence in data.X]
 with open(sys.argv[1], "wb") as file:

@@ -1,6 +1,7 @@
 """How the documentation is built: ``python checks.py docs``, then open build/docs/index.html."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +36,9 @@ numpydoc_show_class_members = False
 html_theme = "furo"
 html_title = "robustruct"
 html_copy_source = False
+
+# The gallery takes the readers of corpora from the experiments.
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 # Examples on real data run only where the data are.
 _home = os.environ.get("ROBUSTRUCT_DATA")

@@ -13,8 +13,8 @@ The sentences are those of the English Web Treebank; a run of proper nouns is ta
 import matplotlib.pyplot as plt
 import numpy as np
 
+from corpora import load_ewt_pos
 from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import load_ewt_pos
 from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss, span_scores
 

@@ -13,8 +13,8 @@ training go over a junction tree and stay exact.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from corpora import SCENE_LABELS, load_multilabel
 from robustruct import AGM
-from robustruct.datasets import SCENE_LABELS, load_multilabel
 from robustruct.metrics import mean_loss
 from robustruct.multilabel import MultiLabel, mutual_information
 

@@ -13,8 +13,9 @@ twenty are in the :doc:`evidence </evidence>`.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from corpora import emotion_splits, load_emotion
 from robustruct import AGM, CRF, SSVM, plots
-from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.datasets import position_weights
 from robustruct.metrics import mean_loss
 
 data = load_emotion()
@@ -26,10 +27,10 @@ print("weights of its frames:", position_weights(train.y[:1])[0].round(3))
 # %%
 # Node weights and the choice of alpha
 # ------------------------------------
-# ``node_weight`` multiplies the cost of each frame, in training and in the score. ``alphas`` lists
-# the penalties to choose from by cross-validation on the training sequences.
+# ``node_weight`` multiplies the cost of each frame, in training and in the score. A list of
+# alphas is chosen from by cross-validation on the training sequences.
 
-options = {"alphas": [300, 100, 30, 10, 3, 1], "cv": 5, "random_state": 0}
+options = {"alpha": [300, 100, 30, 10, 3, 1], "random_state": 0}
 models = {
     "AGM": AGM("absolute", **options),
     "CRF": CRF("absolute", **options),
@@ -37,7 +38,7 @@ models = {
 }
 weight, test_weight = position_weights(train.y), position_weights(test.y)
 for name, model in models.items():
-    model.fit(train.X, train.y, node_weight=weight)
+    model.fit(train.X, train.y, node_weight=weight, cv=5)
     cost = mean_loss(test.y, model.predict(test.X), "absolute", test_weight)
     print(f"{name:5} alpha {model.alpha_:<5g} test cost {cost:.3f}  gap {model.duality_gap_:.2%}")
 

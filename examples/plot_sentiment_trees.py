@@ -12,8 +12,8 @@ terrible at all". Labels are ordinal: the loss is their distance.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from corpora import load_sst
 from robustruct import AGM, Graph, plots
-from robustruct.datasets import load_sst
 from robustruct.metrics import mean_loss
 
 # Positive reviews come first in the files: take every so many.

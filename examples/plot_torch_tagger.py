@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from robustruct.datasets import load_wnut17
+from corpora import load_wnut17
 from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 

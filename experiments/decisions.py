@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from corpora import emotion_splits, load_emotion
 from family import CELLS, EMOTION
 from protocol import SIGNIFICANCE, Experiment, Key, Result, options
 from robustruct import AGM, SSVM
 from robustruct.comparison.samples import Samples
 from robustruct.comparison.significance import sign_flip_p_value
-from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.datasets import position_weights
 from robustruct.losses import as_loss
 from tables import Table
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from corpora import emotion_splits, load_emotion
 from protocol import (
     KINDS,
     SIGNIFICANCE,
@@ -38,7 +39,7 @@ from protocol import (
     worst_gaps,
 )
 from robustruct import Graph
-from robustruct.datasets import Dataset, emotion_splits, load_emotion, position_weights
+from robustruct.datasets import Dataset, position_weights
 from robustruct.metrics import mean_loss
 from tables import LOOK, MODELS, Table, bold, new_figure, save
 
@@ -112,15 +113,16 @@ def new_model(key: Key, **options: Any) -> Any:
     name = key["model"]
     options |= {"tol": TOL[name], "max_iter": MAX_ITER, "random_state": 0, "standardize": False}
     if key["ordered"]:
-        options["forbidden"] = DECREASES
+        options["constraints"] = DECREASES
     return KINDS[name](key["loss"], **options)
 
 
 def fit_and_test(model: Any, key: Key, train: np.ndarray, test: np.ndarray) -> Result:
-    """One fit: its certificate, and the loss of each decision on the test sequences."""
+    """One fit, from the last one if there is any: its certificate, and what each decision loses."""
     sequences = data(key["features"])
     known, new = sequences.subset(train), sequences.subset(test)
-    model.fit(known.X, known.y, node_weight=node_weights(known.y, key["weights"]))
+    weights = node_weights(known.y, key["weights"])
+    model.fit(known.X, known.y, node_weight=weights, warm_start=True)
     weights = node_weights(new.y, key["weights"])
     losses = {}
     for decision in DECISIONS[key["model"]]:
@@ -161,7 +163,7 @@ def validated(key: Key) -> Result:
     not the weakest. Each fit starts from the weights before.
     """
     parts = folds(key["selection"], key["limit"])
-    models = [new_model(key, warm_start=True) for _ in parts]
+    models = [new_model(key) for _ in parts]
     decisions = DECISIONS[key["model"]]
     tried: list[Result] = []
     best, waited, step = dict.fromkeys(decisions, np.inf), 0, 0

@@ -26,15 +26,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from protocol import SIGNIFICANCE, Experiment, Key, Result, options, wilcoxon_p
-from robustruct import charts
-from robustruct.comparison import Samples, compare
-from robustruct.comparison.compare import KINDS
-from robustruct.comparison.significance import holm
-from robustruct.datasets import (
+from corpora import (
     PrunedTree,
     emotion_splits,
-    load_counter,
     load_emotion,
     load_multilabel,
     load_ocr,
@@ -42,8 +36,13 @@ from robustruct.datasets import (
     load_sst,
     load_wnut17,
     name_attributes,
-    position_weights,
 )
+from protocol import SIGNIFICANCE, Experiment, Key, Result, options, wilcoxon_p
+from robustruct import charts
+from robustruct.comparison import Samples, compare
+from robustruct.comparison.compare import KINDS
+from robustruct.comparison.significance import holm
+from robustruct.datasets import load_counter, position_weights
 from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss
 from robustruct.multilabel import label_graph, label_graphs
@@ -223,7 +222,7 @@ def solve_emotion(settings: dict[str, Any], key: Key) -> Result:
     options = {"standardize": False, "random_state": 0}
     for name, kind in KINDS.items():
         X, y, w = part(splits[0][0])
-        model = kind(loss, alphas="auto", **options).fit(X, y, node_weight=w)
+        model = kind(loss, alpha="auto", **options).fit(X, y, node_weight=w)
         member = getattr(model, "member_", type(model).__name__)
         fixed = KINDS[member](loss, alpha=model.alpha_, decision=model.decision_, **options)
         if member != "CRF":

@@ -29,8 +29,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
+from corpora import load_multilabel
 from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import load_multilabel
 from robustruct.multilabel import MultiLabel, label_graph
 
 COSTS = {"hamming": [[0.0, 1.0], [1.0, 0.0]], "missed = 5": [[0.0, 1.0], [5.0, 0.0]]}

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from corpora import emotion_splits, load_ocr
 from emotion import data as emotion_data
 from emotion import node_weights
 from protocol import (
@@ -33,7 +34,7 @@ from protocol import (
     options,
     worst_gaps,
 )
-from robustruct.datasets import Dataset, emotion_splits, load_ocr
+from robustruct.datasets import Dataset
 from robustruct.losses import CostMatrix
 from robustruct.metrics import mean_loss
 from tables import LOOK, MODELS, Table, bold, new_figure, save
@@ -140,12 +141,12 @@ def new_model(key: Key, **options: Any) -> Any:
 
 
 def fit_and_test(model: Any, key: Key, train: Dataset, test: Dataset) -> Result:
-    """One fit: its certificate and its test loss."""
+    """One fit, from the last one if there is any: its certificate and its test loss."""
     equal = SOURCES[key["data"]].equal_samples
     weight = node_weights(train.y, "equal") if equal else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report counts them
-        model.fit(train.X, train.y, node_weight=weight)
+        model.fit(train.X, train.y, node_weight=weight, warm_start=True)
     average = "sample" if equal else "node"
     value = mean_loss(test.y, model.predict(test.X), model.loss, average=average)
     return {"value": value} | certificate(model)
@@ -156,7 +157,7 @@ def validated(key: Key) -> Result:
     train = training_data(key, 0)
     part = np.arange(len(train)) % N_CV
     parts = train.subset(part != key["part"]), train.subset(part == key["part"])
-    model = new_model(key, warm_start=True)
+    model = new_model(key)
     alphas = sorted(SOURCES[key["data"]].alphas, reverse=True)
     return {"path": [fit_and_test(model.set_params(alpha=a), key, *parts) for a in alphas]}
 

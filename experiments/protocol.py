@@ -44,7 +44,7 @@ Result = dict[str, Any]
 KINDS = {"AGM": AGM, "CRF": CRF, "SSVM": SSVM}
 SIGNIFICANCE = 0.05
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn")
 SECONDS_BETWEEN_LINES = 10.0  # of progress, when nobody watches a terminal
 
 

@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from corpora import load_sst
 from protocol import Experiment, Key, Result, options
 from robustruct import Graph
-from robustruct.datasets import Dataset, load_sst
+from robustruct.datasets import Dataset
 from robustruct.losses import Absolute, Squared
 from tables import Table, bold
 from tuning import (

@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from corpora import ROLES, load_srl
 from protocol import Experiment, Key, Result, certificate, options
-from robustruct.datasets import ROLES, Dataset, load_srl
+from robustruct.datasets import Dataset
 from srl_features import (
     FEATURES,
     PATH,
@@ -418,7 +419,7 @@ def race(settings: dict[str, Any], key: Key) -> Result:
     cost = costs()["order 0"]
     lines = []
     for name in ("SSVM", "AGM"):
-        parameters = {"alpha": SPEED_ALPHA, "tol": SPEED_GAP, "warm_start": False}
+        parameters = {"alpha": SPEED_ALPHA, "tol": SPEED_GAP}
         new_model(name, cost, **parameters | {"max_iter": 2, "tol": 10.0}).fit(X[:50], y[:50])
         clock, processor = time.perf_counter(), time.process_time()
         model = new_model(name, cost, **parameters).fit(X, y)

@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from corpora import PrunedTree
 from robustruct import Graph
-from robustruct.datasets import PrunedTree
 
 FEATURES = ("full", "poor")
 STRUCTURES = ("parents", "siblings")

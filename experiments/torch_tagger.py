@@ -24,8 +24,8 @@ from scipy.stats import t as student
 from torch import Tensor, nn
 from torchcrf import CRF as TorchCRF
 
+from corpora import load_wnut17
 from protocol import Experiment, Key, Result, options
-from robustruct.datasets import load_wnut17
 from robustruct.metrics import span_scores
 from robustruct.torch import ChainAGM, ChainCRF
 from tables import Table

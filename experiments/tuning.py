@@ -54,7 +54,7 @@ def tuned(name: str, costs: Costs, train: Samples, dev: Samples, test: Samples) 
         model.set_params(alpha=half_decade(step))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the report
-            model.fit(*train)
+            model.fit(*train, warm_start=True)
         fitted[step] = copy.copy(model)
         found = decisions(model, X_dev, asked)
         return {name: float(cost[truth, found[name]].mean()) for name, cost in asked.items()}
@@ -98,7 +98,7 @@ def answers_of(results: Sequence[Result], cost: str) -> dict[str, list[Result]]:
 
 def new_model(name: str, cost: np.ndarray, **parameters: Any) -> Any:
     """A model of the named kind, to be fitted along a path of alphas."""
-    given = {"tol": TOL[name], "max_iter": MAX_ITER[name], "warm_start": True} | parameters
+    given = {"tol": TOL[name], "max_iter": MAX_ITER[name]} | parameters
     given |= {"standardize": False, "random_state": 0, "n_jobs": 1}
     return KINDS[name](CostMatrix(cost, np.arange(len(cost))), **given)
 

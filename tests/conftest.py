@@ -1,24 +1,19 @@
-"""Shared by all tests: the compiled-code cache, hypothesis settings, where real data are."""
+"""Shared by all tests: hypothesis settings, where real data are."""
 
-import hashlib
 import os
-import tempfile
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# numba's cache does not see edits in other files: key it by all kernel sources.
-_kernels = Path(__file__).parents[1] / "src" / "robustruct" / "kernels"
-_sources = b"".join(path.read_bytes() for path in sorted(_kernels.glob("*.py")))
-_digest = hashlib.sha256(_sources).hexdigest()
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"robustruct-kernels-{_digest[:16]}")
-)
+# The experiments are scripts, not a package: their folder, with the readers of corpora, goes on
+# the path.
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 settings.register_profile(
     "robustruct",
-    deadline=None,  # a first call compiles
+    deadline=None,  # machines differ
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )

@@ -272,7 +272,7 @@ LONG = {
     "alpha": lambda: CRF(alpha="a" * 90_000).fit(DENSE, LABELS),
     "digits": lambda: CRF(alpha=-(10**9000)).fit(DENSE, LABELS),
     "digits of a label": lambda: encode_labels(as_labels([10**9000]), as_labels([1]), "y"),
-    "forbidden": lambda: CRF(forbidden=["f" * 90_000]).fit(DENSE, LABELS),
+    "forbidden": lambda: CRF(constraints=["f" * 90_000]).fit(DENSE, LABELS),
 }
 
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from robustruct import AGM, Graph
-from robustruct.constraints import Constraints, node_kinds
+from robustruct import AGM, Constraints, Graph
+from robustruct.constraints import TransitionMasks, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, scores
 from robustruct.inference import best_labelling, score_of
@@ -30,7 +30,7 @@ def well_formed(tags, scheme):
 
 @pytest.mark.parametrize(("scheme", "labels"), [("BIO", BIO), ("BIOES", BIOES)])
 def test_a_scheme_allows_exactly_the_well_formed_sequences(scheme, labels):
-    rules = Constraints.build(labels, scheme=scheme)
+    rules = TransitionMasks.build(labels, scheme)
     for n in (1, 2, 3):
         _, design = FeatureSpace.fit([np.zeros((n, 1))])
         plain = scores(design, np.zeros(2 * len(labels) + len(labels) ** 2), len(labels))
@@ -41,7 +41,7 @@ def test_a_scheme_allows_exactly_the_well_formed_sequences(scheme, labels):
 
 
 def test_forbidden_pairs_follow_the_direction_of_the_edges():
-    rules = Constraints.build(["a", "b"], [("a", "b")])
+    rules = TransitionMasks.build(["a", "b"], [("a", "b")])
     star = Graph(np.zeros((3, 1)), [(0, 1), (2, 0)])
     _, design = FeatureSpace.fit([star])
     plain = scores(design, np.zeros(2 * 2 + 4), 2)
@@ -63,14 +63,14 @@ def test_kinds_of_nodes_in_chains_and_trees():
 def test_without_rules_scores_stay_untouched():
     _, design = FeatureSpace.fit([np.ones((3, 1))])
     plain = scores(design, np.arange(8.0), 2)
-    rules = Constraints.build([0, 1])
+    rules = TransitionMasks.build([0, 1])
     assert rules.empty
     assert rules.apply(plain, design) is plain
     assert np.isfinite(best_labelling(plain)[1]).all()
 
 
 def test_pairs_with_absent_labels_have_no_effect():
-    assert Constraints.build(["a", "b"], [("a", "c"), ("d", "b")]).empty
+    assert TransitionMasks.build(["a", "b"], [("a", "c"), ("d", "b")]).empty
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_pairs_with_absent_labels_have_no_effect():
 )
 def test_truth_that_breaks_a_rule_is_named(labels, message):
     classes = np.array(["B-X", "I-X", "O"])
-    rules = Constraints.build(classes, scheme="BIO")
+    rules = TransitionMasks.build(classes, "BIO")
     _, design = FeatureSpace.fit([np.zeros((len(tags), 1)) for tags in labels])
     codes = np.searchsorted(classes, [tag for tags in labels for tag in tags])
     with pytest.raises(InvalidInputError, match=message):
@@ -91,38 +91,72 @@ def test_truth_that_breaks_a_rule_is_named(labels, message):
 
 def test_an_open_entity_at_the_end_breaks_bioes():
     classes = np.array(["B-X", "E-X", "O"])
-    rules = Constraints.build(classes, scheme="BIOES")
+    rules = TransitionMasks.build(classes, "BIOES")
     _, design = FeatureSpace.fit([np.zeros((2, 1))])
     with pytest.raises(InvalidInputError, match="sample 0, node 1: 'B-X' ends a sequence"):
         rules.check_truth(design, np.array([2, 0]), classes)
 
 
-@pytest.mark.parametrize(
-    ("forbidden", "scheme", "message"),
-    [
-        ([("a",)], None, r"forbidden holds \('a',\); each entry is a pair"),
-        (["ab"], None, "forbidden holds 'ab'; each entry is a pair"),
-        ([3], None, "forbidden holds 3; each entry is a pair"),
-        ([(["a"], "b")], None, "a list is no label"),
-        ("ab", None, "forbidden is 'ab'; give a list of pairs"),
-        (5, None, "forbidden is 5; give a list of pairs"),
-        (np.array(3.0), None, r"forbidden is array\(3\.\); give a list of pairs"),
-        (None, "IOB", "constraints='IOB' is not known; use 'BIO' or 'BIOES'"),
-        (None, "BIO", "'a' is not a BIO label"),
-    ],
-)
-def test_rules_that_make_no_sense(forbidden, scheme, message):
-    with pytest.raises(InvalidInputError, match=message):
-        Constraints.build(["a", "b"], forbidden, scheme)
+NO_PAIRS = [
+    ([("a",)], r"{} holds \('a',\); each entry is a pair"),
+    (["ab"], "{} holds 'ab'; each entry is a pair"),
+    (("a", "b"), "{} holds 'a'; each entry is a pair"),
+    ([3], "{} holds 3; each entry is a pair"),
+    ([(["a"], "b")], "{} holds .*, but a list is no label"),
+    (5, "{} is 5; give a list of pairs"),
+    (np.array(3.0), r"{} is array\(3\.\); give a list of pairs"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NO_PAIRS)
+def test_pairs_that_are_none(given, message):
+    with pytest.raises(InvalidInputError, match=message.format("constraints")):
+        Constraints.of(given)
+    with pytest.raises(InvalidInputError, match=message.format("forbidden")):
+        Constraints(forbidden=given)
+
+
+def test_rules_that_make_no_sense():
+    with pytest.raises(
+        InvalidInputError, match="constraints='IOB' is not known; use 'BIO', 'BIOES'"
+    ):
+        Constraints.of("IOB")
+    with pytest.raises(InvalidInputError, match="constraints is an iterator"):
+        Constraints.of(iter([("a", "b")]))
+    with pytest.raises(InvalidInputError, match="forbidden is 'ab'; give a list of pairs"):
+        Constraints(forbidden="ab")
+    for scheme in ("IOB", 5, ["BIO"]):
+        with pytest.raises(
+            InvalidInputError, match=r"scheme=.* is not known; use 'BIO' or 'BIOES'"
+        ):
+            Constraints(scheme)
+    for action in ("fix", None, ["drop"]):
+        with pytest.raises(InvalidInputError, match=r"bad_labels=.* is not known; use 'repair', "):
+            Constraints("BIO", bad_labels=action)
+    with pytest.raises(InvalidInputError, match="'a' is not a BIO label"):
+        TransitionMasks.build(["a", "b"], "BIO")
+
+
+def test_all_forms_of_the_same_rules_are_equal():
+    pairs = [("a", "b"), ("b", "b")]
+    for given in (pairs, tuple(pairs), np.array(pairs), [list(pair) for pair in pairs]):
+        assert Constraints.of(given) == Constraints(forbidden=pairs)
+    assert Constraints(forbidden=iter(pairs)) == Constraints(forbidden=pairs)
+    assert Constraints.of("BIO") == Constraints("BIO") != Constraints("BIO", bad_labels="drop")
+    assert Constraints.of(None) == Constraints()
+    assert len({Constraints("BIO"), Constraints.of("BIO")}) == 1
+    both = TransitionMasks.build(BIO, Constraints("BIO", [("O", "B-X")]))
+    apart = [TransitionMasks.build(BIO, given).pairs for given in ("BIO", [("O", "B-X")])]
+    np.testing.assert_array_equal(both.pairs, np.minimum(*apart))
 
 
 def test_labels_that_are_listed_twice():
     with pytest.raises(InvalidInputError, match="classes hold 3 labels, of which 2 are distinct"):
-        Constraints.build(["a", "b", "a"])
+        TransitionMasks.build(["a", "b", "a"])
 
 
 def test_rules_broken_by_a_label_of_many_digits():
     label = 10**6000  # Python does not print it
     data = [np.eye(2)], [[label, 1]]
-    with pytest.raises(InvalidInputError, match=r"a int is followed by 1, which `forbidden`"):
-        AGM(forbidden=[(label, 1)]).fit(*data)
+    with pytest.raises(InvalidInputError, match=r"a int is followed by 1, which `constraints`"):
+        AGM(constraints=[(label, 1)]).fit(*data)

@@ -102,7 +102,7 @@ def test_validation_and_choice_of_alpha():
     crf = CRF(COSTS, alpha=1e-3).fit(X, Y, validation=(X, Y))
     assert crf.validation_loss_ == pytest.approx(0.7)
     folds = [(np.arange(10), np.arange(10))]
-    scores = CRF(COSTS, alphas=[1e-3], cv=folds).fit(X, Y).alpha_scores_
+    scores = CRF(COSTS, alpha=[1e-3]).fit(X, Y, cv=folds).alpha_scores_
     assert list(scores.values()) == pytest.approx([-0.7])
 
 
@@ -172,7 +172,7 @@ def test_comparison_report_and_plots():
     plots = pytest.importorskip("robustruct.plots")
     pytest.importorskip("matplotlib").use("Agg")
     samples = Samples([np.zeros((1, 1))] * 10, Y)
-    compared = compare(samples, samples, loss=COSTS, data="ten", alphas=[0.1], n_examples=0)
+    compared = compare(samples, samples, loss=COSTS, data="ten", alpha=[0.1], n_examples=0)
     np.testing.assert_array_equal(compared.cost_matrix, COSTS)
     crf = next(method for method in compared.methods if method.name == "CRF")
     assert crf.cost == pytest.approx(0.7)

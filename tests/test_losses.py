@@ -67,7 +67,7 @@ def test_the_cost_matrix_is_copied():
         ([], None, r"shape \(0,\)"),
         ([[0, 1], [1]], None, "must hold numbers"),
         ([["x", 1], [1, 0]], None, "must hold numbers"),
-        ([[0, np.nan], [1, 0]], None, r"holds nan at \[0, 1\].*`forbidden`"),
+        ([[0, np.nan], [1, 0]], None, r"holds nan at \[0, 1\].*`constraints`"),
         ([[0, 1], [np.inf, 0]], None, r"holds inf at \[1, 0\]"),
         ([[0, 1], [-1e200, 0]], None, r"holds -1e\+200 at \[1, 0\]; .* size 1e\+100 at most"),
         ([[0, 1], [1, 0]], ["a"], "2 rows, but 1 labels"),

@@ -7,6 +7,7 @@ from robustruct._version import __version__
 
 TYPE_CHECKING = False  # typing itself would be most of what is loaded here
 if TYPE_CHECKING:
+    from robustruct.constraints import Constraints
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
     from robustruct.models import AGM, CRF, SSVM, AutoModel
@@ -19,6 +20,7 @@ __all__ = [
     "SSVM",
     "AutoModel",
     "Checkpoint",
+    "Constraints",
     "GameSolution",
     "Graph",
     "__version__",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = names_from(
         "CRF": "robustruct.models",
         "SSVM": "robustruct.models",
         "Checkpoint": "robustruct.optimizers.checkpoints",
+        "Constraints": "robustruct.constraints",
         "GameSolution": "robustruct.game.solve",
         "Graph": "robustruct.graphs.graph",
         "load": "robustruct.models.storage",

@@ -6,7 +6,6 @@ that continues nothing begins a span. Repaired labels mark the same spans by the
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from robustruct.arrays import length
-from robustruct.constraints import SCHEMES, tag_parts
-from robustruct.errors import InvalidInputError
+from robustruct.constraints import Constraints, tag_parts
+from robustruct.errors import InvalidInputError, warn
 from robustruct.formats.corpus import Corpus
 from robustruct.formats.sample import Format
 from robustruct.formats.shards import Shard, ShardedData
@@ -41,7 +40,7 @@ class BadLabels:
             (self.places + other.places)[:MOST_PLACES],
         )
 
-    def warn(self, rules: Rules) -> None:
+    def warn(self, rules: Constraints) -> None:
         """Say what was done about them."""
         if not self.n_labels:
             return
@@ -49,33 +48,17 @@ class BadLabels:
             "were repaired as the CoNLL scorer reads them",
             "'drop' leaves the samples out",
         )
-        if rules.action == "drop":
+        if rules.bad_labels == "drop":
             done, other = "made their samples be left out", "'repair' reads them as the scorer does"
-        warnings.warn(
+        warn(
             f"y: {self.n_labels} labels in {self.n_samples} samples break constraints="
-            f"{rules.scheme!r} and {done}; the first: {'; '.join(self.places)}. bad_labels='error' "
-            f"refuses such labels, {other}.",
+            f"{rules.scheme!r} and {done}; the first: {'; '.join(self.places)}. "
+            f"Constraints({rules.scheme!r}, bad_labels='error') refuses such labels, {other}.",
             UserWarning,
-            stacklevel=4,
         )
 
 
 NONE_BAD = BadLabels()
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What labels should keep, and what happens to those that do not."""
-
-    scheme: str
-    action: str
-    """"repair" or "drop"."""
-
-    @classmethod
-    def of(cls, constraints: Any, bad_labels: str) -> Rules | None:
-        """None where nothing is to be done: errors come later."""
-        known = isinstance(constraints, str) and constraints in SCHEMES
-        return cls(constraints, bad_labels) if known and bad_labels != "error" else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +73,7 @@ class CleanShard:
     """A shard whose labels will keep the rules."""
 
     shard: Shard
-    rules: Rules
+    rules: Constraints
 
     @property
     def name(self) -> str:
@@ -107,13 +90,13 @@ class CleanShard:
         return clean_corpus(self.shard.read(), self.rules)
 
 
-def clean_shards(data: ShardedData, rules: Rules) -> ShardedData:
+def clean_shards(data: ShardedData, rules: Constraints) -> ShardedData:
     """The same data, whose labels are put right where they are read."""
     shards = [CleanShard(shard, rules) for shard in data]
     return ShardedData(shards, min_count=data.min_count, hashed=data.hashed)
 
 
-def clean_corpus(corpus: Corpus, rules: Rules) -> CleanCorpus:
+def clean_corpus(corpus: Corpus, rules: Constraints) -> CleanCorpus:
     """The samples of a file with labels that keep the rules."""
     lines = corpus.lines
 
@@ -129,7 +112,7 @@ def clean_corpus(corpus: Corpus, rules: Rules) -> CleanCorpus:
 
 
 def clean_samples(
-    X: Any, y: Any, *more: Any, rules: Rules, place: Any = "sample {}".format
+    X: Any, y: Any, *more: Any, rules: Constraints, place: Any = "sample {}".format
 ) -> tuple[Any, ...]:
     """(X, y, what else there is of each sample or None, `BadLabels`), labels keeping the rules.
 
@@ -138,6 +121,7 @@ def clean_samples(
     arrays = _arrays(X, y)
     if arrays is None:
         return X, y, *more, NONE_BAD
+    assert rules.scheme is not None  # see `Constraints.cleans_labels`
     right = repaired([_edges(sample) for sample in X], arrays, rules.scheme)
     wrong = [np.flatnonzero(old != new) for old, new in zip(arrays, right, strict=True)]
     bad = [s for s, nodes in enumerate(wrong) if len(nodes)]
@@ -151,7 +135,7 @@ def clean_samples(
             for s in bad[:MOST_PLACES]
         ),
     )
-    if rules.action == "drop":
+    if rules.bad_labels == "drop":
         kept = sorted(set(range(len(arrays))) - set(bad))
         return *(_taken(part, kept) for part in (X, y, *more)), found
     labels = list(y)

@@ -487,6 +487,6 @@ def _largest(values: np.ndarray) -> float:
 
 def _fitted(model: Any, attribute: str) -> Any:
     if not hasattr(model, attribute):
-        how = "with alphas='auto' or a list of them" if attribute == "alpha_scores_" else "first"
+        how = "with alpha='auto' or a list" if attribute == "alpha_scores_" else "first"
         raise InvalidInputError(f"the {type(model).__name__} has no {attribute}; fit it {how}.")
     return getattr(model, attribute)

@@ -7,9 +7,9 @@ these are the first and the last node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,11 +24,88 @@ from robustruct.losses import Labels
 from robustruct.scores import Scores
 
 SCHEMES = ("BIO", "BIOES")
+BAD_LABELS = ("repair", "error", "drop")
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What labellings must keep, and what to do about training labels that do not.
+
+    Models and layers also take the common cases without it: ``constraints="BIO"`` and
+    ``constraints=[(label, next label), ...]``.
+
+    Parameters
+    ----------
+    scheme : "BIO" or "BIOES", optional
+        Tagging scheme whose rules must hold.
+    forbidden : iterable of (label, next label)
+        Transitions that may not be predicted.
+    bad_labels : "repair", "error" or "drop", default="repair"
+        What happens to training labels that break ``scheme``. "repair" reads them as the CoNLL
+        scorer does: an I that continues nothing begins a span. "drop" leaves their samples out
+        (``cv`` counts those that are left). Both warn, with the number and the first places.
+        Labels that break ``forbidden`` are an error. Layers change no tags: bad ones are an error.
+
+    Examples
+    --------
+    >>> from robustruct import CRF, Constraints
+    >>> Constraints("BIO", forbidden=[("O", "B-LOC")], bad_labels="drop")
+    Constraints(scheme='BIO', forbidden=(('O', 'B-LOC'),), bad_labels='drop')
+    >>> model = CRF(constraints=Constraints("BIO", bad_labels="error"))
+    """
+
+    scheme: Literal["BIO", "BIOES"] | None = None
+    forbidden: Iterable[tuple[Any, Any]] = ()
+    bad_labels: Literal["repair", "error", "drop"] = "repair"
+
+    def __post_init__(self) -> None:
+        if not (self.scheme is None or _is_one_of(self.scheme, SCHEMES)):
+            raise InvalidInputError(
+                f"scheme={shown(self.scheme)} is not known; use 'BIO' or 'BIOES'."
+            )
+        if not _is_one_of(self.bad_labels, BAD_LABELS):
+            raise InvalidInputError(
+                f"bad_labels={shown(self.bad_labels)} is not known; use 'repair', 'error' or "
+                "'drop'."
+            )
+        object.__setattr__(self, "forbidden", _checked_pairs(self.forbidden, "forbidden"))
+
+    @classmethod
+    def of(cls, given: ConstraintsLike) -> Constraints:
+        """From anything that the parameter ``constraints`` of a model may be."""
+        if isinstance(given, cls):
+            return given
+        if given is None:
+            return cls()
+        if isinstance(given, str):
+            if given not in SCHEMES:
+                raise InvalidInputError(
+                    f"constraints={shown(given)} is not known; use 'BIO', 'BIOES', a list of pairs "
+                    "(label, next label), or Constraints(...)."
+                )
+            return cls(scheme=given)  # type: ignore[arg-type]
+        if isinstance(given, Iterator):
+            raise InvalidInputError(
+                "constraints is an iterator, which is empty after one use; give a list."
+            )
+        return cls(forbidden=_checked_pairs(given, "constraints"))
+
+    @property
+    def cleans_labels(self) -> bool:
+        """Whether training labels that break the scheme are repaired or dropped, not refused."""
+        return self.scheme is not None and self.bad_labels != "error"
+
+
+ConstraintsLike = Constraints | str | Iterable[tuple[Any, Any]] | None
+
+
+def _is_one_of(value: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in names
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
-    """Masks of 0 and -inf to be added to scores."""
+class TransitionMasks:
+    """The rules for the labels of a model, as masks of 0 and -inf to be added to scores."""
 
     pairs: np.ndarray
     """(k, k) [label of the first node, label of the second node of an edge]."""
@@ -43,30 +120,30 @@ class Constraints:
     def build(
         cls,
         classes: Labels,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
-        scheme: str | None = None,
+        constraints: ConstraintsLike = None,
         type_labels: Mapping[Any, Labels] | None = None,
-    ) -> Constraints:
-        """The rules that ``forbidden`` pairs and a tagging scheme make for these labels.
+    ) -> TransitionMasks:
+        """The masks that ``constraints`` make for these labels.
 
         Pairs with a label that ``classes`` lack have no effect: it cannot be predicted anyway.
         ``type_labels`` lists, type by type, the labels that its nodes may have.
         """
+        given = Constraints.of(constraints)
         labels = as_classes(classes).tolist()
         k = len(labels)
         place = {label: a for a, label in enumerate(labels)}
-        rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), np.zeros((1, k)))
+        types = np.zeros((1, k))
         if type_labels:
             types = np.full((len(type_labels), k), -np.inf)
             for t, allowed in enumerate(type_labels.values()):
                 types[t, [place[label] for label in as_labels(allowed).tolist()]] = 0.0
-            rules = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), types)
-        for first, second in checked_pairs(forbidden):
+        masks = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), types)
+        for first, second in given.forbidden:
             if first in place and second in place:
-                rules.pairs[place[first], place[second]] = -np.inf
-        if scheme is not None:
-            _add_scheme(rules, labels, scheme)
-        return rules
+                masks.pairs[place[first], place[second]] = -np.inf
+        if given.scheme is not None:
+            _add_scheme(masks, labels, given.scheme)
+        return masks
 
     @cached_property
     def empty(self) -> bool:
@@ -130,42 +207,40 @@ class Constraints:
                 _refuse_truth(batch, node, f"{shown(names[labels[node]])} {place} a sequence")
 
 
-def checked_pairs(forbidden: Iterable[tuple[Any, Any]] | None) -> list[tuple[Any, Any]]:
-    """``forbidden`` as a list of pairs of labels, or an error that shows what is none."""
-    if forbidden is None:
-        return []
-    listed = isinstance(forbidden, Iterable) and not (
-        isinstance(forbidden, str)
-        or is_sparse(forbidden)
-        or (isinstance(forbidden, np.ndarray) and forbidden.ndim == 0)
+def _checked_pairs(given: Any, name: str) -> tuple[tuple[Any, Any], ...]:
+    """Pairs of labels, or an error that shows what is none and calls it ``name``."""
+    listed = isinstance(given, Iterable) and not (
+        isinstance(given, str)
+        or is_sparse(given)
+        or (isinstance(given, np.ndarray) and given.ndim == 0)
     )
     if not listed:
         raise InvalidInputError(
-            f"forbidden is {shown(forbidden)}; give a list of pairs (label, next label)."
+            f"{name} is {shown(given)}; give a list of pairs (label, next label)."
         )
     pairs = []
-    for pair in forbidden:
+    for pair in given:
         if not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
             raise InvalidInputError(
-                f"forbidden holds {shown(pair)}; each entry is a pair (label, next label)."
+                f"{name} holds {shown(pair)}; each entry is a pair (label, next label)."
             )
         try:
             hash((pair[0], pair[1]))
         except TypeError:
             raise InvalidInputError(
-                f"forbidden holds {shown(pair)}, but a list is no label."
+                f"{name} holds {shown(pair)}, but a list is no label."
             ) from None
         pairs.append((pair[0], pair[1]))
-    return pairs
+    return tuple(pairs)
 
 
 def _refuse_truth(batch: Batch, node: int, what: str) -> None:
     sample = int(np.searchsorted(batch.node_offsets, node, side="right")) - 1
     where = batch.node_of[node] - batch.node_offsets[sample]
     raise InvalidInputError(
-        f"y: sample {sample}, node {where}: {what}, which `forbidden` or `constraints` rules out. "
-        "Correct the labels, have those of a tagging scheme repaired (bad_labels='repair'), or "
-        "drop the rule.",
+        f"y: sample {sample}, node {where}: {what}, which `constraints` rules out. Correct the "
+        "labels, have those of a tagging scheme repaired (Constraints(..., bad_labels='repair')), "
+        "or drop the rule.",
         sample=sample,
         node=where,
         field="y",
@@ -188,10 +263,8 @@ def node_kinds(design: Design) -> np.ndarray:
     return kinds + 4 * design.type_of
 
 
-def _add_scheme(rules: Constraints, labels: list[Any], scheme: str) -> None:
+def _add_scheme(rules: TransitionMasks, labels: list[Any], scheme: str) -> None:
     """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
-    if scheme not in SCHEMES:
-        raise InvalidInputError(f"constraints={shown(scheme)} is not known; use 'BIO' or 'BIOES'.")
     parts = [tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")

@@ -422,7 +422,7 @@ def check_costs(costs: np.ndarray, labels: Labels) -> None:
         raise InvalidInputError(
             f"the cost matrix holds {costs[b, a]:g} at [{b}, {a}]; costs must be finite and of "
             f"size {LARGEST:g} at most. To rule a label or a transition out, use the model's "
-            "`forbidden` argument."
+            "`constraints`."
         )
     right = np.diag(costs)
     wrong = np.argwhere(right[:, None] > costs)

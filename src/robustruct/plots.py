@@ -132,7 +132,7 @@ def regularisation_path(models: Models, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     models : model, list of models, or dict from name to model
-        Fitted with ``alphas``.
+        Fitted with ``alpha="auto"`` or a list.
     ax : matplotlib Axes, optional
 
     Returns

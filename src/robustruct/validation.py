@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from robustruct.arrays import LARGEST, SMALLEST, as_floats, is_sparse, length
-from robustruct.errors import InvalidInputError, shown
+from robustruct.errors import InvalidInputError, shown, warn
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, exactly_comparable
 
@@ -205,11 +204,10 @@ def class_weights(
         return class_weight
     absent = [label for label in class_weight if label not in names]
     if absent:  # in a fold of a cross-validation a rare label may be missing
-        warnings.warn(
+        warn(
             f"class_weight names {shown(absent)}, which no training label equals; it has no "
             "effect.",
             UserWarning,
-            stacklevel=5,
         )
     return {label: weight for label, weight in class_weight.items() if label not in absent}
 

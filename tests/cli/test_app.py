@@ -1,12 +1,19 @@
 """The command itself: version, help, errors."""
 
+import inspect
 import sys
+from dataclasses import fields, is_dataclass
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from robustruct import __version__
+from robustruct import AGM, __version__
 from robustruct.cli import app as cli
+from robustruct.cli.options import CostOptions, command
+from robustruct.cli.reading import Layout
+from robustruct.cli.scale import Scale
+from robustruct.cli.train import TrainOptions
 from robustruct.errors import InvalidInputError
 
 runner = CliRunner()
@@ -19,13 +26,11 @@ def test_version() -> None:
 def test_help_lists_the_subcommands() -> None:
     result = runner.invoke(cli.app, ["--help"])
     assert result.exit_code == 0
-    for name in ("train", "predict", "evaluate", "inspect", "compare", "warm-up"):
+    for name in ("train", "predict", "evaluate", "inspect", "compare"):
         assert f"\n  {name} " in result.output
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["train"], ["predict"], ["evaluate"], ["inspect"], ["warm-up"]]
-)
+@pytest.mark.parametrize("command", [[], ["train"], ["predict"], ["evaluate"], ["inspect"]])
 def test_help_explains_exit_codes(command: list[str]) -> None:
     result = runner.invoke(cli.app, [*command, "--help"])
     assert result.exit_code == 0
@@ -37,6 +42,37 @@ def test_the_direction_of_costs_is_in_the_help() -> None:
     assert '"B-PER>O=5" says that predicting O where B-PER is true costs 5' in text
 
 
+def test_commands_use_one_word_for_one_thing() -> None:
+    options = {
+        name: {option for one in command.params for option in one.opts}
+        for name, command in typer.main.get_command(cli.app).commands.items()  # type: ignore[attr-defined]
+    }
+    for name in ("train", "compare"):
+        assert {"--max-time", "--max-iter", "--folds", "--weights", "--quiet"} <= options[name]
+    parameters = set(inspect.signature(AGM.fit).parameters) | set(AGM().get_params())
+    assert {"max_time", "max_iter", "validation"} <= parameters
+    assert "--validation" in options["train"]
+    for name in ("train", "predict", "evaluate", "compare"):
+        assert {"--quiet", "-q", "--json"} <= options[name]
+
+
+def test_every_field_of_the_options_reaches_the_command() -> None:
+    given = dict[str, object]()
+    call = command(lambda options: given.update(vars(options)), TrainOptions)
+    parameters = inspect.signature(call).parameters
+    flat = [field for field in fields(TrainOptions) if not is_dataclass(field.default_factory)]
+    for group in (CostOptions, Layout, Scale):
+        flat += fields(group)
+    assert sorted(parameters) == sorted(field.name for field in flat)
+    values = {name: one.default for name, one in parameters.items()}
+    call(**{**values, "output": "m", "data": ["d"], "cost": ["a>b=2"], "columns": "0,3"})
+    assert given == vars(
+        TrainOptions(
+            output="m", data=["d"], costs=CostOptions(cost=["a>b=2"]), layout=Layout(columns="0,3")
+        )
+    )
+
+
 def test_shells_can_complete_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_ROBUSTRUCT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "robustruct ev")
@@ -45,7 +81,7 @@ def test_shells_can_complete_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output.split() == ["evaluate"]
 
 
-@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--cv", "1"]])
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["compare", "--folds", "1"]])
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     result = runner.invoke(cli.app, arguments)
     assert result.exit_code == 2

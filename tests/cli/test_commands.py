@@ -117,7 +117,7 @@ def test_json_of_train_evaluate_and_inspect(folder, here) -> None:
         "--model",
         "crf",
         "--json",
-        "--dev",
+        "--validation",
         TEST,
         "--alpha",
         "1",
@@ -146,7 +146,7 @@ def test_alpha_is_found_as_in_python(folder, here) -> None:
     code, out, _ = here("train", TRAIN, "-o", "auto.model", *options, cwd=folder)
     assert code == 0
     train = read_corpus(TRAIN)
-    model = CRF(alphas="auto", cv=2, random_state=0).fit(train.X, train.y)
+    model = CRF(alpha="auto", random_state=0).fit(train.X, train.y, cv=2)
     result = json.loads(out)
     assert result["alpha"] == model.alpha_
     assert [float(alpha) for alpha in result["alpha_scores"]] == list(model.alpha_scores_)
@@ -292,7 +292,7 @@ WRONG = {
     "no cost": (("--cost", "B>I"), "write TRUE>PREDICTED=COST", 2),
     "unknown loss": (("--loss", "cubic"), "use hamming, absolute, squared or a CSV file", 2),
     "no order": (("--loss", "absolute"), "say --order LOWEST,...,HIGHEST", 2),
-    "negative alpha": (("--alpha", "-1"), "alphas=-1.0", 2),
+    "negative alpha": (("--alpha", "-1"), "alpha=-1.0", 2),
     "alpha in words": (("--alpha", "weak"), "give numbers such as 0.01, or auto once", 2),
     "auto among alphas": (("--alpha", "auto", "--alpha", "1"), "or auto once", 2),
     "columns and a template": (("--columns", "0", "--template", "t"), "leave out --columns", 2),
@@ -357,7 +357,7 @@ def test_temperature_time_and_decision(folder, here) -> None:
         assert json.loads(out)["loss"] == pytest.approx(wanted)
         code, out, _ = here("predict", "warm.model", TEST, *decided, cwd=folder)
         assert last_column(out) == [list(labels) for labels in model.predict(test.X)]
-    limited = ("--model", "agm", "--alpha", "1e-6", "--tol", "1e-12", "--time-limit", "0.001")
+    limited = ("--model", "agm", "--alpha", "1e-6", "--tol", "1e-12", "--max-time", "0.001")
     code, out, err = here("train", TRAIN, "-o", "short.model", *limited, "-q", cwd=folder)
     assert code == 0
     assert "Raise max_time" in err

@@ -62,7 +62,7 @@ def test_a_file_a_cost_and_a_report(folder: Path) -> None:
 
 
 def test_json_with_folds_and_a_table_of_costs(folder: Path) -> None:
-    options = ("--loss", "costs.csv", "--cv", "2", "--json", "--no-report")
+    options = ("--loss", "costs.csv", "--folds", "2", "--json", "--no-report")
     done = run("compare", "train.conll", *options, cwd=folder)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -125,9 +125,9 @@ def test_progress_on_a_terminal(folder: Path) -> None:
         (["train.conll", "--cost", "N>X=5"], 2, "names the label 'X'"),
         (["train.conll", "--weights", "0.conll"], 2, "say position, or the number of a column"),
         (["weighted.conll", "--weights", "0"], 3, "in column 0 is not a number"),
-        (["train.conll", "--cv", "1"], 2, "--cv"),
-        (["train.conll", "--cv", "99"], 3, "99 folds of 25 samples"),
-        (["train.conll", "--cv", "3", "--test", "test.conll"], 2, "give one of both"),
+        (["train.conll", "--folds", "1"], 2, "--folds"),
+        (["train.conll", "--folds", "99"], 3, "99 folds of 25 samples"),
+        (["train.conll", "--folds", "3", "--test", "test.conll"], 2, "give one of both"),
         (["--test", "test.conll"], 2, "need a file"),
         (["--weights", "1"], 2, "need a file"),
         (["train.conll", "--template", "t", "--columns", "0"], 2, "names its own columns"),
@@ -192,7 +192,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("untrained")
 def test_position_weights_are_those_of_training_and_test() -> None:
     with pytest.raises(Trained) as reached:
-        command.compare(by_position=True)
+        command.compare(command.CompareOptions(layout=Layout(weights="position"), no_report=True))
     for samples in reached.value.args:
         wanted = position_weights(samples.y)
         for weights, expected in zip(samples.node_weight, wanted, strict=True):
@@ -202,7 +202,11 @@ def test_position_weights_are_those_of_training_and_test() -> None:
 @pytest.mark.usefixtures("untrained")
 def test_weights_from_a_column_and_words_as_captions(folder: Path) -> None:
     with pytest.raises(Trained) as reached:
-        command.compare(str(folder / "weighted.conll"), layout=Layout(weight_column=1))
+        command.compare(
+            command.CompareOptions(
+                data=str(folder / "weighted.conll"), layout=Layout(weights="1"), no_report=True
+            )
+        )
     samples, others = reached.value.args
     assert others is None
     for weights, labels, words in zip(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 
@@ -11,11 +10,15 @@ import pytest
 
 import robustruct
 from robustruct.cli.errors import BadInputError
-from robustruct.cli.evaluate import evaluate
+from robustruct.cli.evaluate import EvaluateOptions
+from robustruct.cli.evaluate import evaluate as evaluate_any
 from robustruct.cli.inspect import explain, inspect
-from robustruct.cli.predict import predict
+from robustruct.cli.options import CostOptions
+from robustruct.cli.predict import PredictOptions, predict
 from robustruct.cli.reading import Layout
+from robustruct.cli.train import TrainOptions
 from robustruct.cli.train import train as train_any
+from robustruct.datasets import position_weights
 from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.evaluation.predict_files import answered, input_format
 from robustruct.formats.conll import ConllFormat
@@ -23,8 +26,28 @@ from robustruct.formats.corpus import read_corpus
 from robustruct.formats.text import Lines
 from robustruct.metrics import mean_loss
 
-# Files and formats are the subject here, not the choice of a model.
-train = functools.partial(train_any, model="agm")
+
+def train(data: str, *, alpha: float = 0.1, validation: str | None = None, **options) -> dict:
+    """Files and formats are the subject here, not the choice of a model."""
+    costs = {name: options[name] for name in ("loss", "cost", "order") if name in options}
+    layout = {name: value for name, value in options.items() if name not in costs}
+    given = TrainOptions(
+        data=[data],
+        output="m",
+        model="agm",
+        alpha=[str(alpha)],
+        validation=validation,
+        quiet=True,
+        costs=CostOptions(**costs),
+        layout=Layout(**layout),
+    )
+    return train_any(given)
+
+
+def evaluate(data: str, **costs) -> dict:
+    return evaluate_any(
+        EvaluateOptions(model="m", data=data, costs=CostOptions(**costs), quiet=True)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +61,7 @@ def write(name: str, text: str) -> str:
 
 
 def labelled(model: str, data: str, **options) -> str:
-    predict(model, data, "out", **options)
+    predict(PredictOptions(model=model, data=data, output="out", quiet=True, **options))
     return Path("out").read_text()
 
 
@@ -47,35 +70,35 @@ RATINGS = "bad 1\nfine 3\n\ngood 5\nfine 3\n\nbad 1\nbad 1\ngood 5\n"
 
 def test_ordinal_labels_keep_their_distances() -> None:
     data = write("ratings", RATINGS)
-    result = train(data, "m", loss="absolute", alphas=[0.1])
+    result = train(data, loss="absolute")
     assert result["labels"] == [1, 3, 5]
     model = robustruct.load("m")
     np.testing.assert_array_equal(model.cost_, [[0, 2, 4], [2, 0, 2], [4, 2, 0]])
     assert labelled("m", data).split()[2::3] == ["1", "3", "5", "3", "1", "1", "5"]
     test = write("test", "bad 5\nfine 4\n")  # 4 was not seen in training
-    assert evaluate("m", test)["loss"] == pytest.approx((4 + 1) / 2)
-    assert evaluate("m", test, loss="hamming")["loss"] == 1.0
+    assert evaluate(test)["loss"] == pytest.approx((4 + 1) / 2)
+    assert evaluate(test, loss="hamming")["loss"] == 1.0
 
 
 def test_an_order_of_words() -> None:
     data = write("ratings", RATINGS.replace("1", "low").replace("3", "mid").replace("5", "high"))
-    train(data, "m", loss="squared", order=["low", "mid", "high"], alphas=[0.1])
+    train(data, loss="squared", order="low,mid,high")
     model = robustruct.load("m")
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
     assert model.cost_[place["low"], place["high"]] == 4
     with pytest.raises(InvalidInputError, match="--order lacks the label high"):
-        train(data, "m", loss="squared", order=["low", "mid"])
+        train(data, loss="squared", order="low,mid")
     with pytest.raises(InvalidInputError, match="--order goes with"):
-        train(data, "m", order=["low", "mid", "high"])
+        train(data, order="low, mid, high")
 
 
 def test_costs_of_a_file_reach_the_model() -> None:
     data = write("data", "a X\nb Y\n\na X\nb Y\n")
     costs = write("costs.csv", "true\\predicted,X,Y,Z\nX,0,2,9\nY,3,0,9\nZ,9,9,0\n")
-    train(data, "m", loss=costs, costs=["Y>X=7"], alphas=[1.0])
+    train(data, loss=costs, cost=["Y>X=7"], alpha=1.0)
     np.testing.assert_array_equal(robustruct.load("m").cost_, [[0, 2], [7, 0]])
     # Z has costs but was never seen; W has none.
-    result = evaluate("m", write("test", "a X\na Y\na Z\na W\n"))
+    result = evaluate(write("test", "a X\na Y\na Z\na W\n"))
     found = [int(label == "X") for label in labelled("m", "test").split()[2::3]]
     costs = [0 if found[0] else 2, 7 if found[1] else 0, 9, 9]
     assert result["loss"] == pytest.approx(np.mean(costs))
@@ -87,17 +110,28 @@ def test_costs_of_a_file_reach_the_model() -> None:
 
 def test_weights_in_the_file_count() -> None:
     data = write("data", "a 1 X\nb 2 Y\n\na 0.5 X\nc 4 Y\n")
-    train(data, "m", layout=Layout(weight_column=1), alphas=[0.5])
+    train(data, weights="1", alpha=0.5)
     corpus = read_corpus(data, weight_column=1)
     model = robustruct.load("m")
     expected = mean_loss(corpus.y, model.predict(corpus.X), "hamming", corpus.node_weight)
-    assert evaluate("m", data)["loss"] == pytest.approx(expected)
+    assert evaluate(data)["loss"] == pytest.approx(expected)
     assert labelled("m", data).splitlines()[0].startswith("a 1 X ")
+
+
+def test_weights_by_position_count() -> None:
+    data = write("data", "a X\na Y\na Y\n\na Y\na X\n")
+    train(data, weights="position", alpha=0.5)
+    corpus = read_corpus(data)
+    weighted = robustruct.AGM(alpha=0.5, random_state=0)
+    weighted.fit(corpus.X, corpus.y, node_weight=position_weights(corpus.y))
+    np.testing.assert_array_equal(robustruct.load("m").coef_, weighted.coef_)
+    plain = robustruct.AGM(alpha=0.5, random_state=0).fit(corpus.X, corpus.y)
+    assert np.abs(plain.coef_ - weighted.coef_).max() > 1e-3
 
 
 def test_crfsuite_files() -> None:
     data = write("data", "@weight:2\nX\tw=a\tn:0.5\nY\tw=b\n\nX\tw=a\nX\tw=a\n")
-    assert train(data, "m", alphas=[0.1])["format"] == "crfsuite"
+    assert train(data)["format"] == "crfsuite"
     assert labelled("m", data) == "X\nY\n\nX\nX\n\n"
     lines = labelled("m", data, proba=True).splitlines()
     assert lines[0].split("\t")[0] == "X"
@@ -108,14 +142,14 @@ def test_graphs_as_json_lines() -> None:
     star = {"nodes": [{"w": "hub"}, {"w": "a"}, {"w": "b"}], "edges": [[0, 1], [0, 2]]}
     samples = [{**star, "labels": ["H", "L", "L"]}] * 3
     data = write("data.jsonl", "".join(json.dumps(sample) + "\n" for sample in samples))
-    train(data, "m", alphas=[0.1])
+    train(data)
     new = write("new.jsonl", json.dumps({**star, "id": 5}))
     written = json.loads(labelled("m", new, k_best=2))
     assert written["predicted"] == ["H", "L", "L"]
     assert written["id"] == 5
     assert len(written["best"]) == 2
     with pytest.raises(FileFormatError, match='line 1: "labels" is missing'):
-        evaluate("m", new)
+        evaluate(new)
     text, why = explain(robustruct.load("m"), new, node=1)
     assert (text, why.predicted) == ("", "L")
 
@@ -123,7 +157,7 @@ def test_graphs_as_json_lines() -> None:
 def test_transitions_that_depend_on_tokens() -> None:
     template = write("template", "U:%x[0,0]\nB1:%x[0,0]\n")
     data = write("data", "a X\nb Y\n\na X\nc X\n")
-    train(data, "m", layout=Layout(template=template), alphas=[0.1])
+    train(data, template=template)
     model = robustruct.load("m")
     assert model.get_edge_feature_names_out().tolist() == ["B1:b", "B1:c", "(transition)"]
     assert labelled("m", data).split()[2::3] == ["X", "Y", "X", "X"]
@@ -132,7 +166,7 @@ def test_transitions_that_depend_on_tokens() -> None:
 
 def test_answers_keep_comments_and_tabs() -> None:
     data = write("data", "# id = 1\na\tX\nb\tY\n\n# id = 2\na\tX\n")
-    train(data, "m", alphas=[0.1])
+    train(data)
     expected = "# id = 1\na\tX\tX\nb\tY\tY\n\n# id = 2\na\tX\tX\n\n"
     assert labelled("m", data) == expected
 
@@ -146,7 +180,7 @@ def test_models_of_python_take_attributes_but_no_columns() -> None:
 
 
 def test_an_input_description_of_the_future_is_refused() -> None:
-    train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
+    train(write("data", "a X\nb Y\n"))
     model = robustruct.load("m")
     model.input_["version"] = 99
     model.save("m")
@@ -156,7 +190,7 @@ def test_an_input_description_of_the_future_is_refused() -> None:
 
 def test_few_samples_are_in_memory_at_once(monkeypatch) -> None:
     monkeypatch.setattr("robustruct.evaluation.predict_files.CHUNK", 3)
-    train(write("data", "a X\nb Y\n"), "m", alphas=[0.1])
+    train(write("data", "a X\nb Y\n"))
     write("long", "a X\n\n" * 1000)
     model = robustruct.load("m")
     with Lines("long") as lines:
@@ -168,19 +202,20 @@ def test_few_samples_are_in_memory_at_once(monkeypatch) -> None:
         assert sum(1 for _ in answers) == 999
 
 
-def test_dev_data_stop_training() -> None:
+def test_validation_data_stop_training() -> None:
     data = write("data", "a X\nb Y\n\nb Y\na X\n" * 5)
-    result = train(data, "m", dev=write("dev", "a X\nb Y\nb Q\n"), costs=["X>Y=2"], alphas=[1e-3])
-    assert result["dev_loss"] == pytest.approx(1 / 3)
+    held_out = write("dev", "a X\nb Y\nb Q\n")
+    result = train(data, validation=held_out, cost=["X>Y=2"], alpha=1e-3)
+    assert result["validation_loss"] == pytest.approx(1 / 3)
 
 
-def test_a_fault_of_the_dev_file_is_not_blamed_on_the_training_file(tmp_path, here):
+def test_a_fault_of_the_validation_file_is_not_blamed_on_the_training_file(tmp_path, here):
     good = [{"nodes": [[1, 2], [0, 1]], "labels": ["X", "Y"]}] * 3
     bad = [good[0], {"nodes": [[1, 2, 3]], "labels": ["X"]}]
     for name, samples in (("train.jsonl", good), ("dev.jsonl", bad)):
         (tmp_path / name).write_text("".join(json.dumps(sample) + "\n" for sample in samples))
     code, _, err = here(
-        "train", "train.jsonl", "--model", "agm", "--dev", "dev.jsonl", "-o", "m", "-q"
+        "train", "train.jsonl", "--model", "agm", "--validation", "dev.jsonl", "-o", "m", "-q"
     )
     assert code == 3
     assert "dev.jsonl, line 2: validation: sample 1: node features have 3 columns" in err

@@ -125,7 +125,7 @@ def slow(name, *rest):
         try:
             time.sleep(30)
         except KeyboardInterrupt:
-            raise ImportError("as numba's C code says") from None
+            raise ImportError("as C code of libraries says") from None
     return real(name, *rest)
 builtins.__import__ = slow
 sys.argv = ["robustruct", "predict", {model!r}, {data!r}]
@@ -139,7 +139,7 @@ def _interruptible() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("name", ["typer", "numba"])
+@pytest.mark.parametrize("name", ["typer", "numpy"])
 def test_an_interrupt_while_libraries_are_loaded(name, model) -> None:
     code = SLOW_IMPORT.format(name=name, model=str(model), data=str(TEST))
     process = subprocess.Popen(
@@ -183,5 +183,6 @@ def test_interrupts_at_any_moment_leave_no_traceback(model, first: int) -> None:
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-        assert b"Traceback" not in err or b"runpy" in err.splitlines()[1], err
+        started = b"runpy" not in b"".join(err.splitlines()[:2])  # else Python itself was loading
+        assert b"Traceback" not in err or not started, err
         assert process.returncode in (0, 130, -signal.SIGINT)

@@ -79,7 +79,7 @@ def test_examples_are_those_with_the_largest_disagreement(compared: Comparison) 
 
 def test_equal_seeds_give_equal_comparisons() -> None:
     train, test = counter("train", 12), counter("test", 8)
-    once, again = (compare(train, test, "absolute", alphas=[0.1, 0.01], seed=3) for _ in range(2))
+    once, again = (compare(train, test, "absolute", alpha=[0.1, 0.01], seed=3) for _ in range(2))
     for one, other in zip(once.methods, again.methods, strict=True):
         assert (one.cost, one.low, one.high) == (other.cost, other.low, other.high)
     assert once.differences == again.differences
@@ -87,7 +87,7 @@ def test_equal_seeds_give_equal_comparisons() -> None:
 
 def test_node_weights_count_in_training_and_in_the_test() -> None:
     train, test = counter("train", 12, weighted=True), counter("test", 8, weighted=True)
-    found = compare(train, test, Absolute(), alphas=[0.1, 0.01], n_examples=1)
+    found = compare(train, test, Absolute(), alpha=[0.1, 0.01], n_examples=1)
     assert found.weighted
     assert test.node_weight is not None
     for method in found.methods:
@@ -98,7 +98,7 @@ def test_node_weights_count_in_training_and_in_the_test() -> None:
 
 def test_folds_test_every_sample_once_by_a_model_that_did_not_see_it() -> None:
     samples = counter("train", 12)
-    found = compare(samples, folds=2, alphas=[0.1, 0.01], n_examples=2)
+    found = compare(samples, folds=2, alpha=[0.1, 0.01], n_examples=2)
     assert found.n_test == 12
     parts, how = splits(samples, None, 2, 0)
     assert found.how == how == "each of them once, in 2 folds"
@@ -245,15 +245,15 @@ def test_spans_have_an_f1() -> None:
     X = [[[f"w{i}"] for i in range(4)] for _ in range(8)]
     y = [["O", "B-x", "I-x", "O"], ["O", "O", "B-x", "O"]] * 4
     samples = Samples(X, [np.array(labels) for labels in y])
-    given = {"constraints": "BIO", "alphas": [0.1, 0.01], "max_time": 60.0, "n_examples": 0}
+    given = {"constraints": "BIO", "alpha": [0.1, 0.01], "max_time": 60.0, "n_examples": 0}
     found = compare(samples, samples, **given)
     for one in found.methods:
         assert one.span_f1 == pytest.approx(span_scores(samples.y, one.predicted)[0].f1)
         assert one.model.constraints == "BIO"
-    assert compare(counter("train", 6), counter("test", 2), alphas=[0.1]).methods[0].span_f1 is None
+    assert compare(counter("train", 6), counter("test", 2), alpha=[0.1]).methods[0].span_f1 is None
 
 
 def test_a_decision_that_a_model_cannot_make_is_noted() -> None:
-    found = compare(counter("train", 6), counter("test", 2), decision="bayes", alphas=[1.0])
+    found = compare(counter("train", 6), counter("test", 2), decision="bayes", alpha=[1.0])
     assert any("AGM cannot decide by 'bayes'" in note for note in found.notes)
     assert {m.name: m.model.decision_ for m in found.methods}["CRF"] == "bayes"

@@ -241,7 +241,7 @@ def test_the_model_behind_can_be_saved(tmp_path) -> None:
         ({"c2": 0.0}, "c2=1e-4"),
         ({"min_freq": 5}, "leave rare attributes out"),
         ({"all_possible_states": False}, "leave it out"),
-        ({"all_possible_transitions": False}, "forbidden"),
+        ({"all_possible_transitions": False}, "constraints="),
         ({"pa_type": 0}, "leave it out"),
         ({"averaging": True}, "leave it out"),
         ({"keep_tempfiles": True}, "use model_filename"),

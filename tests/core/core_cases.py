@@ -1,4 +1,4 @@
-"""Random forests with scores, for comparing the core in C with the kernels in Python."""
+"""Random forests with scores, as the core takes them."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from core_cases import forests, scores
 
 from robustruct.core import header
 from robustruct.core.messages import labelling_scores
+from robustruct.core.structs import ScoreArrays
 
 
 def test_the_header_is_made_from_the_declarations():
@@ -39,3 +40,16 @@ def test_structs_travel_without_their_addresses():
     again = pickle.loads(pickle.dumps(structure))
     for mine, other in zip(structure, again, strict=True):
         np.testing.assert_array_equal(mine, other)
+
+
+def test_an_interrupt_while_arguments_are_converted_stays_one() -> None:
+    class Interrupted(ScoreArrays):
+        @property
+        def c(self):
+            raise KeyboardInterrupt
+
+    structure = forests(0, 3)
+    given = Interrupted(*scores(structure, 0, 3))
+    labels, values = np.zeros(len(given.unary), np.intp), np.zeros(5)
+    with pytest.raises(KeyboardInterrupt):
+        labelling_scores(0, 1, structure, given, labels, values)

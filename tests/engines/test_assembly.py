@@ -113,10 +113,10 @@ class Places(Loss):
     [
         AGM(),
         SSVM(alpha=0.3, class_weight="balanced"),
-        CRF(forbidden=[("V", "D")]),
+        CRF(constraints=[("V", "D")]),
         AGM(loss=Places(), class_weight={"N": 3.0, 2: 0.5}),
     ],
-    ids=["agm", "balanced", "forbidden", "class-weight"],
+    ids=["agm", "balanced", "constraints", "class-weight"],
 )
 @pytest.mark.parametrize("cuts", [[], [1, 1], [0, 2]], ids=str)
 @pytest.mark.filterwarnings("ignore:class_weight names")
@@ -258,7 +258,7 @@ def test_errors_name_the_shard_and_the_line():
     assert type(again) is FileFormatError
     assert str(again) == str(caught.value)
     shards = shards_of(X, y, [1])
-    plan = plan_of(AGM(forbidden=[("D", "N")]), merged(shards[1:]))
+    plan = plan_of(AGM(constraints=[("D", "N")]), merged(shards[1:]))
     with pytest.raises(FileFormatError, match="shard 1, line 1: y: sample 0, node 0: 'D' is foll"):
         plan.assembled(shards[1])
     mixed = [corpus(X[:1], y[:1], name="words"), corpus([np.eye(1)], [["X"]], name="numbers")]

@@ -115,14 +115,14 @@ def shards_of(data, sizes):
 )
 def test_smooth_objectives_on_a_cluster(client, model):
     here = clone(model).set_params(random_state=0).fit(CHAINS.X, CHAINS.y)
-    there = model.set_params(engine=DaskEngine(client), random_state=0).fit(CHAINS.X, CHAINS.y)
+    there = model.set_params(random_state=0).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     certified_alike(here, there)
 
 
 @pytest.mark.parametrize("Model", [AGM, SSVM, CRF])
 def test_the_cluster_certifies_what_one_process_certifies(client, Model):
     here = Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y)
-    there = Model(alpha=0.01, random_state=0, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+    there = Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     certified_alike(here, there)
     from_shards = Model(alpha=0.01, random_state=0).fit(
         ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
@@ -140,14 +140,14 @@ def test_columns_of_any_units_are_standardised_by_all_shards_together(client, mo
     X, y = [CHAINS.X[s] * units + 1000.0 * units for s in order], [CHAINS.y[s] for s in order]
     data = shards_of(Dataset("sorted", X, y), (100, 0, 100))
     model.set_params(alpha=0.01, random_state=0)
-    there = clone(model).set_params(engine=DaskEngine(client)).fit(data)
+    there = clone(model).fit(data, engine=DaskEngine(client))
     certified_alike(clone(model).fit(CHAINS.X, CHAINS.y), there)
 
 
 @pytest.mark.parametrize("Model", [AGM, SSVM])
 def test_bounds_are_those_of_the_whole_problem(client, Model):
-    there = Model(alpha=0.05, tol=1e-3, random_state=0, engine=DaskEngine(client))
-    there.fit(CHAINS.X, CHAINS.y)
+    there = Model(alpha=0.05, tol=1e-3, random_state=0)
+    there.fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     here = Model(alpha=0.05, tol=1e-5, max_iter=5000, random_state=0).fit(CHAINS.X, CHAINS.y)
     optimum = here.objective_
     for record in there.history_:
@@ -157,7 +157,7 @@ def test_bounds_are_those_of_the_whole_problem(client, Model):
 
 def test_shards_of_very_different_size_one_of_them_empty(client):
     data = shards_of(CHAINS, (1, 0, 150, 49))
-    there = AGM(alpha=0.01, random_state=0, engine=DaskEngine(client)).fit(data)
+    there = AGM(alpha=0.01, random_state=0).fit(data, engine=DaskEngine(client))
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
 
 
@@ -172,8 +172,8 @@ def test_a_label_and_a_feature_of_one_shard_only(client):
 
     data = Data()
     data.X, data.y = X, [np.array(labels) for labels in y]
-    there = AGM(alpha=0.01, random_state=0, engine=DaskEngine(client)).fit(
-        shards_of(data, (20, 20))
+    there = AGM(alpha=0.01, random_state=0).fit(
+        shards_of(data, (20, 20)), engine=DaskEngine(client)
     )
     here = AGM(alpha=0.01, random_state=0).fit(X, y)
     assert there.classes_.tolist() == here.classes_.tolist() == ["X", "Y", "Z"]
@@ -189,13 +189,13 @@ def test_graphs_weights_and_rules_go_along(client):
     node_weight = [rng.uniform(0.5, 1.5, 4) for _ in X]
     options = {"loss": "absolute", "alpha": 0.05, "random_state": 0, "class_weight": "balanced"}
     here = AGM(**options).fit(X, y, weight, node_weight)
-    there = AGM(**options, engine=DaskEngine(client)).fit(X, y, weight, node_weight)
+    there = AGM(**options).fit(X, y, weight, node_weight, engine=DaskEngine(client))
     certified_alike(here, there)
 
 
 def test_the_same_seed_gives_the_same_model(client):
     one, other = (
-        AGM(alpha=0.01, random_state=5, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+        AGM(alpha=0.01, random_state=5).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
         for _ in range(2)
     )
     np.testing.assert_array_equal(one.coef_, other.coef_)
@@ -204,13 +204,18 @@ def test_the_same_seed_gives_the_same_model(client):
 def test_workers_with_one_sample_each_do_not_overshoot(client):
     X = [[{"w": "Ada"}, {"w": "met"}], [{"w": "Ada"}, {"w": "Lovelace"}]]
     y = [["B-PER", "O"], ["B-PER", "I-PER"]]
-    there = AGM(alpha=0.1, random_state=0, engine=DaskEngine(client)).fit(X, y)
+    there = AGM(alpha=0.1, random_state=0).fit(X, y, engine=DaskEngine(client))
     certified_alike(AGM(alpha=0.1, random_state=0).fit(X, y), there)
 
 
 def test_two_fits_at_once_on_one_cluster(client):
-    models = [AGM(alpha=alpha, random_state=0, engine=DaskEngine(client)) for alpha in (0.01, 0.1)]
-    threads = [threading.Thread(target=m.fit, args=(CHAINS.X, CHAINS.y)) for m in models]
+    models = [AGM(alpha=alpha, random_state=0) for alpha in (0.01, 0.1)]
+    threads = [
+        threading.Thread(
+            target=m.fit, args=(CHAINS.X, CHAINS.y), kwargs={"engine": DaskEngine(client)}
+        )
+        for m in models
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -222,17 +227,17 @@ def test_two_fits_at_once_on_one_cluster(client):
 # ---- habits
 
 
-def test_models_with_an_engine_are_cloned_stored_and_watched(client, tmp_path):
-    model = AGM(alpha=0.01, random_state=0, engine=DaskEngine(client))
-    assert clone(model).engine is model.engine
-    model.fit(CHAINS.X, CHAINS.y, validation=(CHAINS.X[:20], CHAINS.y[:20]))
+def test_models_fitted_on_a_cluster_are_stored_and_watched(client, tmp_path):
+    model = AGM(alpha=0.01, random_state=0)
+    validation = CHAINS.X[:20], CHAINS.y[:20]
+    model.fit(CHAINS.X, CHAINS.y, validation=validation, engine=DaskEngine(client))
     assert model.validation_loss_ >= 0
-    assert pickle.loads(pickle.dumps(model)).engine is None
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).coef_, model.coef_)
     model.save(tmp_path / "model.safetensors")
 
 
 def test_nothing_of_a_fit_is_left_on_the_workers(client):
-    AGM(alpha=0.1, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+    AGM(alpha=0.1).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
 
     def left(dask_worker):
         return len(getattr(dask_worker, "robustruct_states", {}))
@@ -245,11 +250,11 @@ def test_errors_on_a_worker_are_those_of_this_process(client, tmp_path):
     (tmp_path / "b.jsonl").write_text('{"nodes": [{"w": "a"}], "labels": ["X"]}\n{"nodes": 3}\n')
     data = ShardedData.from_files(str(tmp_path / "*.jsonl"))
     with pytest.raises(FileFormatError, match=r"b\.jsonl, line 2"):
-        AGM(engine=DaskEngine(client)).fit(data)
+        AGM().fit(data, engine=DaskEngine(client))
     with pytest.raises(IncompatibleError, match="samples in memory"):
-        AGM(alphas=[0.1, 1.0]).fit(data)
+        AGM(alpha=[0.1, 1.0]).fit(data)
     with pytest.raises(IncompatibleError, match="without an engine"):
-        AGM(alphas=[0.1, 1.0], engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+        AGM(alpha=[0.1, 1.0]).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
 
 
 def test_no_worker_is_an_error_in_time():
@@ -258,7 +263,7 @@ def test_no_worker_is_an_error_in_time():
         distributed.Client(empty, set_as_default=False) as client,
         pytest.raises(EngineError, match="no worker"),
     ):
-        AGM(engine=DaskEngine(client, give_up=1.0)).fit(CHAINS.X, CHAINS.y)
+        AGM().fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client, give_up=1.0))
 
 
 # ---- faults
@@ -321,16 +326,16 @@ def test_a_scheduler_that_dies_is_our_error(client, monkeypatch, tmp_path, Model
         with monkeypatch.context() as patch:
             when_passes_are_heard_of(patch, lambda: os.killpg(scheduler.pid, signal.SIGKILL), 3)
             engine = DaskEngine(other)
-            model = Model(alpha=0.01, random_state=0, engine=engine, checkpoint=kept)
+            model = Model(alpha=0.01, random_state=0)
+            data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 2)
             with pytest.raises(EngineError, match=r"connection to the Dask scheduler .* is lost"):
-                model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
+                model.fit(data, engine=engine, checkpoint=kept)
         with pytest.raises(EngineError, match="is lost"):
             engine.map(abs, [-1])
         with pytest.raises(EngineError, match="is lost"):
-            AGM(engine=engine).fit(CHAINS.X, CHAINS.y)
+            AGM().fit(CHAINS.X, CHAINS.y, engine=engine)
     seldom = Checkpoint(tmp_path / "kept", 1000, resume=True)
-    model.set_params(engine=DaskEngine(client), checkpoint=seldom)  # another cluster goes on
-    model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
+    model.fit(data, engine=DaskEngine(client), checkpoint=seldom)  # another cluster goes on
     certified_alike(Model(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
 
 
@@ -376,7 +381,7 @@ def slowed(client, seconds):
 def test_compiling_does_not_count_as_silence(client, method):
     engine = DaskEngine(client, give_up=2.0)
     client.run(slow_at_first, method, 5.0)
-    there = AGM(alpha=0.1, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    there = AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y, engine=engine)
     assert engine.last_.rebuilt == 0
     assert not engine.last_.pool.silent
     certified_alike(AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y), there)
@@ -413,7 +418,7 @@ def pids(client):
 @pytest.mark.parametrize("model", [AGM(), SSVM(), AGM(temperature=1.0), CRF()], ids=repr)
 def test_workers_killed_in_the_middle_of_sums(client, faults, model):
     rng = np.random.default_rng(faults)
-    model.set_params(alpha=0.01, random_state=0, engine=None)
+    model.set_params(alpha=0.01, random_state=0)
     here = clone(model).fit(CHAINS.X, CHAINS.y)
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
     for _ in range(faults):
@@ -422,7 +427,7 @@ def test_workers_killed_in_the_middle_of_sums(client, faults, model):
         victim = sorted(pids(client))[rng.integers(2)]
         at, sent = int(rng.integers(1, 25)), bool(rng.integers(2))
         client.run(fault, at, signal.SIGKILL, sent, workers=[victim])
-        there = model.set_params(engine=engine).fit(data)
+        there = model.fit(data, engine=engine)
         assert engine.last_.rebuilt >= 2, (at, sent)
         certified_alike(here, there)
 
@@ -442,7 +447,7 @@ def test_a_straggler_is_waited_for(client):
     other = threading.Thread(target=have_it_go_on)
     other.start()
     try:
-        there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+        there = AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y, engine=engine)
     finally:
         over.set()
         other.join()
@@ -469,7 +474,7 @@ def deaf(at, dask_worker):
 @pytest.mark.parametrize(("which", "how"), [(0, "mute"), (1, "mute"), (1, "deaf")])
 def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
     # Workers that are new load compiled code, for longer than `give_up` if the machine is busy.
-    AGM(alpha=0.1, random_state=0, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+    AGM(alpha=0.1, random_state=0).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     engine = DaskEngine(client, give_up=3.0)
     victim = sorted(pids(client))[which]
     process = pids(client)[victim]
@@ -478,7 +483,7 @@ def test_a_worker_that_hangs_for_good_is_given_up(client, which, how):
     else:
         client.run(deaf, 9, workers=[victim])
     try:
-        there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+        there = AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y, engine=engine)
     finally:
         os.kill(process, signal.SIGKILL)  # its nanny starts another one
         deadline = time.monotonic() + 60
@@ -496,7 +501,7 @@ def test_workers_of_another_version_are_refused_when_a_fit_starts(client, monkey
     here = {**theirs, "robustruct": "9.1", "numpy": "7.3"}
     monkeypatch.setattr(versions, "ours", lambda: here)
     with pytest.raises(EngineError) as caught:
-        AGM(engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)
+        AGM().fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     said = str(caught.value)
     assert f"has robustruct {theirs['robustruct']} (here 9.1), numpy {theirs['numpy']} (h" in said
     assert "Python" not in said
@@ -535,7 +540,7 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     try:
         data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
         with slowed(client, 0.2):
-            there = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
+            there = AGM(alpha=0.01, random_state=0).fit(data, engine=engine)
         assert engine.last_.moved == 1
         assert engine.last_.rebuilt == 0
         assert len(set(engine.last_.pool.place.values())) == 3
@@ -554,13 +559,13 @@ def test_ctrl_c_keeps_the_best_model(client, monkeypatch, passes):
         raise KeyboardInterrupt
 
     when_passes_are_heard_of(monkeypatch, interrupt, passes)
-    model = AGM(alpha=1e-3, tol=1e-6, random_state=0, engine=DaskEngine(client))
+    model = AGM(alpha=1e-3, tol=1e-6, random_state=0)
     with slowed(client, 0.2):
-        model.fit(CHAINS.X, CHAINS.y)
+        model.fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
     assert 0 < model.n_iter_ < 100
     assert model.status_ is Status.INTERRUPTED
     assert np.isfinite(model.objective_)
-    AGM(alpha=0.1, engine=DaskEngine(client)).fit(CHAINS.X, CHAINS.y)  # the cluster is as it was
+    AGM(alpha=0.1).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))  # the cluster is as it was
 
 
 # ---- workers in step
@@ -585,7 +590,7 @@ def differ_once(at):
 def test_workers_that_differ_notice_it_and_agree_again(client):
     engine = DaskEngine(client)
     client.run(differ_once, 6, workers=[max(pids(client))])
-    there = AGM(alpha=0.01, random_state=0, engine=engine).fit(CHAINS.X, CHAINS.y)
+    there = AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y, engine=engine)
     assert engine.last_.attempt == 2
     assert engine.last_.rebuilt == 0
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), there)
@@ -596,7 +601,7 @@ def test_one_shard_on_a_worker_is_this_process_to_the_bit(client, model):
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 1)
     model.set_params(alpha=0.01, random_state=0)
     here = clone(model).fit(data)
-    there = model.set_params(engine=DaskEngine(client)).fit(data)
+    there = model.fit(data, engine=DaskEngine(client))
     np.testing.assert_array_equal(here.coef_, there.coef_)
     assert [one.primal for one in here.history_] == [one.primal for one in there.history_]
 
@@ -609,7 +614,7 @@ def test_what_passes_through_this_process_does_not_depend_on_the_weights(client)
         engine = DaskEngine(client)
         data = ShardedData.from_samples(X, y, 2)
         data.hashed = columns
-        model = AGM(alpha=0.01, random_state=0, engine=engine).fit(data)
+        model = AGM(alpha=0.01, random_state=0).fit(data, engine=engine)
         through_here = engine.last_.bytes_through_here - model.coef_.nbytes
         found.append(through_here / engine.last_.n_rounds)
     assert max(found) < 1000
@@ -618,11 +623,12 @@ def test_what_passes_through_this_process_does_not_depend_on_the_weights(client)
 
 def test_warm_starts_and_validation_samples_reach_the_workers(client):
     here = AGM(alpha=0.05, random_state=0).fit(CHAINS.X, CHAINS.y)
-    there = AGM(alpha=0.05, random_state=0, warm_start=True, engine=DaskEngine(client))
+    there = AGM(alpha=0.05, random_state=0)
+    options = {"warm_start": True, "engine": DaskEngine(client)}
     validation = CHAINS.X[:40], CHAINS.y[:40]
-    there.fit(CHAINS.X, CHAINS.y, validation=validation)
+    there.fit(CHAINS.X, CHAINS.y, validation=validation, **options)
     assert there.validation_loss_ >= 0
-    there.fit(CHAINS.X, CHAINS.y)
+    there.fit(CHAINS.X, CHAINS.y, **options)
     certified_alike(here, there)
 
 
@@ -630,24 +636,20 @@ def test_warm_starts_and_validation_samples_reach_the_workers(client):
 def test_checkpoints_hold_the_weights_wherever_training_goes_on(client, tmp_path):
     data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 3)
     engine = DaskEngine(client)
-    model = AGM(
-        alpha=0.01,
-        random_state=0,
-        max_iter=10,
-        engine=engine,
-        checkpoint=Checkpoint(tmp_path, 4, resume=True),
-    )
-    first = model.fit(data).history_
-    model.set_params(max_iter=1000, engine=None).fit(data)  # from the cluster to this process
+    model = AGM(alpha=0.01, random_state=0, max_iter=10)
+    kept = Checkpoint(tmp_path, 4, resume=True)
+    first = model.fit(data, engine=engine, checkpoint=kept).history_
+    model.set_params(max_iter=1000).fit(data, checkpoint=kept)  # from the cluster to this process
     assert model.history_[: len(first)] == first
     certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
     passes = model.n_iter_
-    model.set_params(tol=7e-3, engine=engine).fit(data)  # and back, without the blocks
+    # And back, without the blocks.
+    model.set_params(tol=7e-3).fit(data, engine=engine, checkpoint=kept)
     assert model.n_iter_ > passes
     assert model.duality_gap_ <= 7e-3
     with pytest.raises(IncompatibleError, match="the number of shards was 3 and is 2"):
-        model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2))
-    model.save(tmp_path / "model")  # an engine is not part of it
+        model.fit(ShardedData.from_samples(CHAINS.X, CHAINS.y, 2), checkpoint=kept)
+    model.save(tmp_path / "model")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import emotion
+from corpora import emotion_splits, load_emotion
 from robustruct import AGM, CRF, SSVM
-from robustruct.datasets import emotion_splits, load_emotion
 
 pytestmark = pytest.mark.data
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sentiment
+from corpora.sst import parsed_tree
 from robustruct.datasets import Dataset
-from robustruct.datasets.sst import parsed_tree
 from robustruct.metrics import mean_loss
 
 LINE = "(3 (2 It) (4 (3 (2 very) (3 good)) (2 (2 very) (2 much))))"

@@ -8,7 +8,8 @@ from sklearn.metrics import f1_score
 
 import srl
 import srl_features
-from robustruct.datasets import ROLES, Dataset, PrunedTree
+from corpora import ROLES, PrunedTree
+from robustruct.datasets import Dataset
 from robustruct.metrics import mean_loss
 
 

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustruct.core.messages import labelling_scores
 from robustruct.features import (
     FeatureSpace,
     adjoint,
@@ -16,7 +17,6 @@ from robustruct.features import (
     sum_over_tables,
 )
 from robustruct.graphs import Graph
-from robustruct.kernels.max_product import labelling_scores
 
 FORMS = ("dense", "sparse", "dicts")
 

@@ -197,7 +197,7 @@ def test_parquet_that_python_cannot_take(tmp_path):
         lambda path: ShardedData.from_files(path),
         lambda path: robustruct.load(path),
         lambda path: CRF(alpha=1.0).fit([[["a"]], [["b"]]], [["x"], ["y"]]).save(path),
-        lambda path: CRF(alpha=1.0, checkpoint=path).fit([[["a"]], [["b"]]], [["x"], ["y"]]),
+        lambda path: CRF(alpha=1.0).fit([[["a"]], [["b"]]], [["x"], ["y"]], checkpoint=path),
     ],
     ids=["corpus", "costs", "shards", "load", "save", "checkpoint"],
 )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM
-from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.errors import FileFormatError
 from robustruct.features import CodedAttributes, FeatureSpace, PackedNames
 from robustruct.formats import tokens

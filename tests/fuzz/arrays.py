@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from robustruct import AGM, CRF, SSVM, Graph, solve_game, solve_games
-from robustruct.constraints import Constraints
+from robustruct.constraints import Constraints, TransitionMasks
 from robustruct.errors import LONGEST_MESSAGE, RobustructError
 from robustruct.features import FeatureSpace
 from robustruct.formats.shards import ShardedData
@@ -319,7 +319,7 @@ def fit(rng: Rng) -> None:
 
 
 def options(rng: Rng) -> None:
-    """Parameters that hold arrays: loss, class_weight, forbidden, constraints, alphas."""
+    """Parameters that hold arrays: loss, class_weight, constraints, alpha."""
     cost = 1.0 - np.eye(3)
     pairs = [(0, 1), (1, 2)]
     given = pick(
@@ -329,18 +329,18 @@ def options(rng: Rng) -> None:
             lambda: {"loss": pick(rng, ("absolute", "squared", "x" * 9000, 5, None))},
             lambda: {"class_weight": {pick(rng, (0, 1, "a")): pick(rng, NUMBERS)}},
             lambda: {"class_weight": hostile(rng, np.ones(3))},
-            lambda: {"forbidden": hostile(rng, np.array(pairs))},
-            lambda: {"forbidden": [(pick(rng, NUMBERS), pick(rng, NUMBERS))]},
+            lambda: {"constraints": hostile(rng, np.array(pairs))},
+            lambda: {"constraints": [(pick(rng, NUMBERS), pick(rng, NUMBERS))]},
             lambda: {"constraints": pick(rng, ("BIO", "BIOES", "x", 5, ["BIO"]))},
-            lambda: {"alphas": same_values(rng, np.array([0.5, 1.0]))},
-            lambda: {"alphas": pick(rng, ([], [0.5, "a"], [[0.5], 1.0], [None], -1.0, "b", {}))},
+            lambda: {"alpha": same_values(rng, np.array([0.5, 1.0]))},
+            lambda: {"alpha": pick(rng, ([], [0.5, "a"], [[0.5], 1.0], [None], -1.0, "b", {}))},
             lambda: {"alpha": pick(rng, (np.nan, np.inf, -1, 0, True, 1j, "a", None, (), 10**400))},
         ],
     )()
     X = [rng.normal(size=(4, 3)) for _ in range(3)]
     y = [np.array([0, 0, 0, 0]), np.array([1, 1, 0, 2]), np.array([2, 2, 2, 2])]
-    model = pick(rng, (AGM, CRF))(**{"alpha": 0.5, "tol": 0.5, "max_iter": 20, "cv": 2, **given})
-    if outcome(lambda: model.fit(X, y)) is not REFUSED:
+    model = pick(rng, (AGM, CRF))(**{"alpha": 0.5, "tol": 0.5, "max_iter": 20, **given})
+    if outcome(lambda: model.fit(X, y, cv=2)) is not REFUSED:
         check_fitted(model)
 
 
@@ -511,10 +511,10 @@ def rules(rng: Rng) -> None:
     names = labels(rng, int(rng.integers(1, 4)))
     pairs = pick(
         rng,
-        (None, [(0, 1)], hostile(rng, np.array([[0, 1], [1, 2]])), [(pick(rng, NUMBERS), "a")]),
+        ((), [(0, 1)], hostile(rng, np.array([[0, 1], [1, 2]])), [(pick(rng, NUMBERS), "a")]),
     )
     scheme = pick(rng, (None, None, "BIO", "BIOES", "x" * 5000))
-    found = outcome(lambda: Constraints.build(names, pairs, scheme))
+    found = outcome(lambda: TransitionMasks.build(names, Constraints(scheme, pairs)))
     if found is not REFUSED:
         assert not np.isnan(found.pairs).any()
 

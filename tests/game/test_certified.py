@@ -91,7 +91,7 @@ def test_a_false_bound_of_the_relaxation_is_found_out(monkeypatch):
 
     def false(*arguments):
         kernel(*arguments)
-        upper = arguments[-2]
+        upper = arguments[-1]
         upper -= 10.0
 
     monkeypatch.setattr(relaxed, "solve_relaxed", false)

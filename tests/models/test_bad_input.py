@@ -1,5 +1,6 @@
 """Bad input gets a message that names the sample and the field, and an error of our own type."""
 
+import inspect
 import pickle
 import re
 from fractions import Fraction
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from model_cases import MODELS, chains, same, sentences
 from sklearn.exceptions import NotFittedError
 
-from robustruct import AGM, CRF, SSVM, Graph
+from robustruct import AGM, CRF, SSVM, AutoModel, Graph
 from robustruct.errors import (
     FileFormatError,
     IncompatibleError,
@@ -19,7 +20,7 @@ from robustruct.errors import (
     errors_at_lines,
 )
 from robustruct.losses import CostMatrix, Loss
-from robustruct.models.parameters import PARAMETERS
+from robustruct.models.parameters import MOVED, OF_A_FIT, PARAMETERS
 
 X3 = [np.ones((2, 3)), np.ones((3, 3))]
 Y3 = [["a", "b"], ["b", "a", "b"]]
@@ -70,20 +71,17 @@ def with_value(value):
         ({"alpha": -1.0}, r"alpha=-1\.0"),
         ({"alpha": float("nan")}, "alpha=nan"),
         ({"alpha": "big"}, "alpha='big'"),
-        ({"alphas": []}, "alphas is empty"),
-        ({"alphas": "many"}, "alphas='many' is not known; use one of 'auto'"),
-        ({"alphas": [1.0, 0.0]}, r"alphas=.*0\.0"),
-        ({"alphas": [1.0], "cv": 1}, "cv=1 folds, but there are 2 samples"),
-        ({"alphas": [1.0], "cv": 7}, "cv=7 folds, but there are 2 samples"),
+        ({"alpha": []}, "alpha is empty"),
+        ({"alpha": "many"}, r"alpha='many'; .* must be > 0\. Or use 'auto'"),
+        ({"alpha": [1.0, 0.0]}, r"alpha=0\.0"),
+        ({"alpha": [1.0, None]}, "alpha"),
+        ({"alpha": np.array(1.0)}, r"alpha=array\(1\.\)"),
         ({"tol": 0.0}, r"tol=0\.0; tol is the relative duality gap"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"max_iter": 2.5}, r"max_iter=2\.5; .* must be an integer"),
-        ({"patience": 0}, "patience=0"),
         ({"n_jobs": 0}, "n_jobs=0; give a number of threads"),
         ({"n_jobs": 1.5}, r"n_jobs=1\.5"),
         ({"n_jobs": "all"}, "n_jobs='all'; give a number of threads"),
-        ({"engine": "dask"}, "engine='dask'; give a DaskEngine, or None"),
-        ({"warm_start": "no"}, "warm_start='no'; give True or False"),
         ({"verbose": -1}, "verbose=-1; give 0"),
         ({"random_state": "now"}, "random_state='now'; give an integer"),
         ({"inference": "exakt"}, "inference='exakt' .*; did you mean 'exact'. Use one of 'auto'"),
@@ -98,10 +96,11 @@ def with_value(value):
         ({"class_weight": [1, 2]}, "class_weight is a list; give a dict"),
         ({"class_weight": "heavy"}, "class_weight is a str; give a dict"),
         ({"class_weight": {"a": -1}}, r"class_weight\['a'\] = -1"),
-        ({"forbidden": [("a",)]}, r"each entry is a pair \(label, next label\)"),
-        ({"forbidden": iter([("a", "b")])}, "forbidden is an iterator"),
-        ({"forbidden": [("a", "b")]}, "y: sample 0, node 0: 'a' is followed by 'b'"),
+        ({"constraints": [("a",)]}, r"each entry is a pair \(label, next label\)"),
+        ({"constraints": iter([("a", "b")])}, "constraints is an iterator"),
+        ({"constraints": [("a", "b")]}, "y: sample 0, node 0: 'a' is followed by 'b'"),
         ({"constraints": "IOB"}, "constraints='IOB' is not known"),
+        ({"constraints": 5}, "constraints is 5; give a list of pairs"),
         ({"constraints": "BIO"}, "'a' is not a BIO label"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
@@ -110,6 +109,53 @@ def test_parameters(Model, parameters, message):
     with pytest.raises(InvalidInputError, match=message) as caught:
         Model(**parameters).fit(X3, Y3)
     assert fields_agree(caught.value)
+
+
+@pytest.mark.parametrize("Model", MODELS)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": 1}, "cv=1 folds, but there are 2 samples"),
+        ({"cv": 7}, "cv=7 folds, but there are 2 samples"),
+        ({"cv": "many"}, "cv='many'; give 'auto', a number of folds"),
+        ({"max_time": 0}, "max_time=0; max_time is the number of seconds"),
+        ({"patience": 0}, "patience=0"),
+        ({"engine": "dask"}, "engine='dask'; give a DaskEngine, or None"),
+        ({"warm_start": "no"}, "warm_start='no'; give True or False"),
+        ({"checkpoint": 3}, "checkpoint=3; give a Checkpoint, the path of a folder"),
+        ({"validation": 3}, r"validation must be a pair \(X, y\)"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_options_of_a_fit(Model, options, message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        Model(alpha=[1.0]).fit(X3, Y3, **options)
+    assert fields_agree(caught.value)
+
+
+@pytest.mark.parametrize("Model", [*MODELS, AutoModel])
+def test_names_that_are_no_parameters_lead_to_those_that_are(Model):
+    for name, instead in MOVED.items():
+        if name in Model._parameters:
+            continue
+        said = f"^{Model.__name__}\\(\\) has no parameter '{name}': use {re.escape(instead)}"
+        with pytest.raises(TypeError, match=said):
+            Model(**{name: None})
+        with pytest.raises(ValueError, match=said):
+            Model().set_params(**{name: None})
+    with pytest.raises(TypeError, match="nonsense"):
+        Model(nonsense=1)
+    with pytest.raises(ValueError, match="nonsense"):
+        Model().set_params(nonsense=1)
+
+
+def test_every_option_of_a_fit_is_declared_and_its_default_accepted():
+    options = list(inspect.signature(AGM.fit).parameters.values())[5:]
+    assert {option.name for option in options} == {"validation", *OF_A_FIT}
+    for option in options[1:]:
+        assert OF_A_FIT[option.name].complaint(option.name, option.default) is None
+    chosen = set(inspect.signature(AutoModel).parameters) & set(OF_A_FIT)
+    assert chosen == set(OF_A_FIT) - set(inspect.signature(AutoModel.fit).parameters)
 
 
 @pytest.mark.parametrize("Model", MODELS)
@@ -123,13 +169,13 @@ def test_every_parameter_is_declared_and_its_default_accepted(Model):
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 3)])
 def test_numbers_of_any_type_are_numbers(value):
     assert PARAMETERS["alpha"].complaint("alpha", value) is None
-    assert PARAMETERS["alphas"].complaint("alphas", [value]) is None
+    assert PARAMETERS["alpha"].complaint("alpha", [value]) is None
 
 
 @pytest.mark.parametrize("value", [True, 0, -1e-300, np.inf, np.nan, "1", [1.0], 1j])
 def test_what_is_no_positive_number(value):
-    wanted = f"alpha={value!r}; alpha is the strength of the penalty"
-    assert PARAMETERS["alpha"].complaint("alpha", value).startswith(wanted)
+    wanted = f"tol={value!r}; tol is the relative duality gap"
+    assert PARAMETERS["tol"].complaint("tol", value).startswith(wanted)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +358,7 @@ def test_k_best_needs_a_positive_number():
 
 
 def test_a_sample_that_no_labelling_fits():
-    model = CRF(alpha=1.0, forbidden=[("a", "a"), ("a", "b"), ("b", "b")])
+    model = CRF(alpha=1.0, constraints=[("a", "a"), ("a", "b"), ("b", "b")])
     model.fit([np.ones((2, 1)), np.ones((1, 1))], [["b", "a"], ["a"]])
     for name in ("predict", "predict_proba", "predict_risk", "predict_k_best"):
         with pytest.raises(InvalidInputError, match="sample 1: no labelling of it keeps the rules"):

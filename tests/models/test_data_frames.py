@@ -103,7 +103,7 @@ def test_the_order_of_a_categorical_lasts_through_choices_and_folds():
     X, codes = np.concatenate(X), np.concatenate(y)
     given = pandas.Series(pandas.Categorical.from_codes(codes, ORDER, ordered=True))
     chosen, reference = (
-        CRF(loss, alphas=[0.1, 0.01], cv=3, random_state=0).fit(X, labels)
+        CRF(loss, alpha=[0.1, 0.01], random_state=0).fit(X, labels, cv=3)
         for loss, labels in (("absolute", given), (Absolute(ORDER), np.array(ORDER)[codes]))
     )
     assert chosen.trials_ == reference.trials_

@@ -13,7 +13,7 @@ from model_cases import MODELS, bio, chains, same, sentences, trees
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, cross_val_score
 
-from robustruct import AGM, CRF, SSVM
+from robustruct import AGM, CRF, SSVM, Constraints
 from robustruct.errors import InvalidInputError
 from robustruct.losses import Absolute, CostMatrix
 from robustruct.models import base
@@ -194,7 +194,7 @@ def test_forbidden_transitions_are_never_predicted(Model):
     X_kept, y_kept = [X[s] for s in kept], [y[s] for s in kept]
     for decision in Model._parameters["decision"].choices:
         options = deciding(Model, decision)
-        model = Model(alpha=0.1, forbidden=forbidden, **options).fit(X_kept, y_kept)
+        model = Model(alpha=0.1, constraints=forbidden, **options).fit(X_kept, y_kept)
         for labels in model.predict(X):
             assert not {(0, 1), (2, 2)} & set(
                 zip(labels[:-1].tolist(), labels[1:].tolist(), strict=True)
@@ -205,10 +205,10 @@ def test_truth_that_breaks_a_rule_names_sample_and_node():
     X, y = bio()
     y[1] = ["O", "I-LOC", "I-LOC"]
     with pytest.raises(InvalidInputError, match="sample 1, node 0: 'O' is followed by 'I-LOC'"):
-        CRF(constraints="BIO", bad_labels="error").fit(X, y)
+        CRF(constraints=Constraints("BIO", bad_labels="error")).fit(X, y)
     y[1] = ["I-LOC", "O", "O"]
     with pytest.raises(InvalidInputError, match="sample 1, node 0: 'I-LOC' starts a sequence"):
-        AGM(constraints="BIO", bad_labels="error").fit(X, y)
+        AGM(constraints=Constraints("BIO", bad_labels="error")).fit(X, y)
 
 
 # ------------------------------------------------------------------------- warm starts and paths
@@ -217,9 +217,9 @@ def test_truth_that_breaks_a_rule_names_sample_and_node():
 @pytest.mark.parametrize("Model", MODELS)
 def test_a_warm_start_takes_fewer_passes(Model):
     X, y = chains(30, n_features=6)
-    model = Model(alpha=0.02, tol=3e-3, warm_start=True, random_state=0).fit(X, y)
+    model = Model(alpha=0.02, tol=3e-3, random_state=0).fit(X, y, warm_start=True)
     first = model.n_iter_
-    assert model.fit(X, y).n_iter_ <= first / 2
+    assert model.fit(X, y, warm_start=True).n_iter_ <= first / 2
     cold = Model(alpha=0.02, tol=3e-3, random_state=0).fit(X, y)
     assert close(model, cold, 3e-3)
 
@@ -227,10 +227,10 @@ def test_a_warm_start_takes_fewer_passes(Model):
 @pytest.mark.parametrize("Model", MODELS)
 def test_a_warm_start_with_another_rule_or_order_is_certified_anew(Model):
     X, y = bio()
-    model = Model(alpha=0.1, warm_start=True, random_state=0).fit(X, y)
+    model = Model(alpha=0.1, random_state=0).fit(X, y, warm_start=True)
     order = sorted({label for labels in y for label in labels})
     for change in ({"constraints": "BIO"}, {"alpha": 0.3}, {"loss": Absolute(order)}):
-        model.set_params(**change).fit(X[::-1], y[::-1])
+        model.set_params(**change).fit(X[::-1], y[::-1], warm_start=True)
         cold = Model(random_state=0).set_params(**model.get_params()).fit(X, y)
         assert model.duality_gap_ <= model.tol
         assert close(model, cold, model.tol)
@@ -238,8 +238,8 @@ def test_a_warm_start_with_another_rule_or_order_is_certified_anew(Model):
 
 def test_a_warm_start_on_other_labels_or_features_starts_anew():
     X, y = chains()
-    model = CRF(alpha=0.1, warm_start=True).fit(X, y)
-    model.fit(*sentences())
+    model = CRF(alpha=0.1).fit(X, y, warm_start=True)
+    model.fit(*sentences(), warm_start=True)
     assert same(
         model.predict(sentences()[0]), CRF(alpha=0.1).fit(*sentences()).predict(sentences()[0])
     )
@@ -248,7 +248,7 @@ def test_a_warm_start_on_other_labels_or_features_starts_anew():
 @pytest.mark.parametrize("Model", MODELS)
 def test_alpha_is_chosen_on_held_out_folds(Model):
     X, y = chains(24)
-    model = Model(alphas=[10.0, 0.05], cv=3, random_state=0).fit(X, y)
+    model = Model(alpha=[10.0, 0.05], random_state=0).fit(X, y, cv=3)
     folds = KFold(3, shuffle=True, random_state=0)
     for alpha, score in model.alpha_scores_.items():
         alone = cross_val_score(Model(alpha=alpha, random_state=0), X, y, cv=folds)
@@ -256,7 +256,7 @@ def test_alpha_is_chosen_on_held_out_folds(Model):
     assert model.alpha_ == max(model.alpha_scores_, key=model.alpha_scores_.get)
     plain = Model(alpha=model.alpha_, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-    model.set_params(alphas=None).fit(X, y)
+    model.set_params(alpha=None).fit(X, y)
     assert not hasattr(model, "alpha_scores_")
 
 
@@ -265,8 +265,8 @@ def test_choosing_alpha_when_a_fold_lacks_a_label():
     y = [[{"D": 0, "N": 1, "V": 2, "A": 9}[tag] for tag in tags] for tags in y]
     folds = [(np.array([0, 1, 2, 4]), np.array([3, 5]))]  # 9 is in the held-out part only
     loss = np.abs(np.subtract.outer([0, 1, 2, 9], [0, 1, 2, 9])).astype(float)
-    by_matrix = CRF(loss, alphas=[1.0, 0.1], cv=folds, class_weight={9: 2.0}).fit(X, y)
-    by_name = CRF(Absolute(), alphas=[1.0, 0.1], cv=folds, class_weight={9: 2.0}).fit(X, y)
+    by_matrix = CRF(loss, alpha=[1.0, 0.1], class_weight={9: 2.0}).fit(X, y, cv=folds)
+    by_name = CRF(Absolute(), alpha=[1.0, 0.1], class_weight={9: 2.0}).fit(X, y, cv=folds)
     assert by_matrix.alpha_scores_ == by_name.alpha_scores_
 
 
@@ -284,8 +284,8 @@ def test_a_cost_matrix_may_name_labels_that_are_absent():
 
 def test_early_stopping_keeps_the_weights_that_did_best():
     X, y = chains(60, n_features=6, seed=3)
-    model = AGM(alpha=1e-3, tol=1e-6, patience=2, random_state=0, max_iter=200)
-    model.fit(X[:30], y[:30], validation=(X[30:], y[30:]))
+    model = AGM(alpha=1e-3, tol=1e-6, random_state=0, max_iter=200)
+    model.fit(X[:30], y[:30], validation=(X[30:], y[30:]), patience=2)
     assert model.n_iter_ < 200
     assert model.validation_loss_ == pytest.approx(-model.score(X[30:], y[30:]))
     assert model.duality_gap_ > 1e-6
@@ -298,7 +298,7 @@ def test_validation_on_rows_with_a_label_of_its_own(Model):
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(40, 3)), rng.integers(3, size=40)
     other = np.where(labels == 0, 7, labels)
-    model = Model(alpha=0.1, patience=1).fit(rows, labels, validation=(rows[:10], other[:10]))
+    model = Model(alpha=0.1).fit(rows, labels, validation=(rows[:10], other[:10]), patience=1)
     assert 0 <= model.validation_loss_ <= 1
 
 
@@ -360,11 +360,11 @@ def test_ctrl_c_keeps_the_best_model_and_says_so(Model, monkeypatch):
 
 def test_ctrl_c_before_the_first_certificate(monkeypatch):
     X, y = chains(20)
-    model = AGM(alpha=0.1, warm_start=True).fit(X, y)
+    model = AGM(alpha=0.1).fit(X, y, warm_start=True)
     weights = model.coef_
     monkeypatch.setattr(base, "fit_progress", Interrupted(0))
     with pytest.warns(ConvergenceWarning, match="interrupted after 0 certified passes"):
-        model.fit(X, y)
+        model.fit(X, y, warm_start=True)
     np.testing.assert_array_equal(model.coef_, weights)
     assert model.duality_gap_ == np.inf  # nothing is known of other weights than 0
 
@@ -398,7 +398,7 @@ def test_ctrl_c_while_alpha_is_chosen_leaves_the_old_model(monkeypatch):
     before = model.predict(X)
     monkeypatch.setattr(base, "fit_progress", Interrupted(1))
     with pytest.raises(KeyboardInterrupt, match="while choosing"):
-        model.set_params(alphas=[1.0, 0.1]).fit(X, y)
+        model.set_params(alpha=[1.0, 0.1]).fit(X, y)
     assert same(model.predict(X), before)
 
 

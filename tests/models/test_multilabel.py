@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
+from corpora import load_multilabel
 from robustruct import AGM, CRF
-from robustruct.datasets import load_multilabel
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import treewidth
 from robustruct.multilabel import MultiLabel, label_graph, label_graphs, mutual_information

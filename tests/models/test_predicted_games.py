@@ -106,7 +106,7 @@ def test_a_bayes_decision_under_rules_minimises_the_weighted_cost() -> None:
     rng = np.random.default_rng(1)
     X = [rng.normal(size=(4, 2)) for _ in range(15)]
     y = [np.eye(4, dtype=int)[x[:, 0].argmax()] for x in X]
-    crf = CRF(np.array([[0.0, 1.0], [9.0, 0.0]]), alpha=0.5, forbidden=[(1, 1)]).fit(X, y)
+    crf = CRF(np.array([[0.0, 1.0], [9.0, 0.0]]), alpha=0.5, constraints=[(1, 1)]).fit(X, y)
     allowed = [np.array(a) for a in product([0, 1], repeat=4) if (1, 1) not in pairwise(a)]
     differ = 0
     for x in X:

@@ -136,7 +136,7 @@ def game_value(score, codes, cost):
 def test_a_crf_expects_what_its_answer_costs_under_its_marginals(trained):
     _, X, y = trained
     for decision in ("bayes", "map"):
-        crf = CRF("absolute", alpha=0.1, decision=decision, forbidden=[(0, 2)])
+        crf = CRF("absolute", alpha=0.1, decision=decision, constraints=[(0, 2)])
         y_kept = [np.where(labels == 2, 1, labels) for labels in y]
         y_kept[0] = np.array([2, 2, 1])
         crf.fit(X, y_kept)

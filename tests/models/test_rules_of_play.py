@@ -91,7 +91,7 @@ def test_where_the_likeliest_labels_exclude_each_other_the_adversary_decides(wei
     """
     cost = [[0, 1, 1], [0.1, 0, 2], [0.1, 1, 0]]
     X = [np.ones((2, 1))] * 3
-    model = AGM(cost, alpha=1.0, forbidden=[(0, 0)], decision="predictor")
+    model = AGM(cost, alpha=1.0, constraints=[(0, 0)], decision="predictor")
     model.fit(X, [[0, 1], [1, 0], [2, 2]])
     model.coef_[:] = 0
     (p,) = model.predict_proba(X[:1], [weight])
@@ -107,7 +107,7 @@ def test_rules_on_cycles():
     X = [Graph(rng.normal(size=(3, 2)), [(0, 1), (1, 2), (2, 0)]) for _ in range(8)]
     X.append(Graph(rng.normal(size=(1, 2)), []))
     y = [rng.choice([0, 2], size=3) for _ in range(8)] + [np.array([1])]
-    model = AGM(squared, alpha=0.1, forbidden=[(a, 1) for a in range(3)], random_state=0)
+    model = AGM(squared, alpha=0.1, constraints=[(a, 1) for a in range(3)], random_state=0)
     model.fit(X, y)
     for x, game in zip(X[:3], model.predict_games(X[:3]), strict=True):
         assert (game.predictor[:, 1] == 0).all()

@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, RepeatedKFold
 
+from corpora import load_wnut17, name_attributes
 from robustruct import AGM, CRF, SSVM, AutoModel, load
-from robustruct.datasets import load_counter, load_wnut17, make_grids, name_attributes
+from robustruct.datasets import load_counter, make_grids
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.losses import CostMatrix, as_loss
@@ -125,14 +126,14 @@ def few_samples(n_nodes):
 def test_where_samples_are_few_the_best_settings_are_compared_once_more():
     X, y = few_samples(5)
     alphas = [100.0, 1.0, 0.5, 0.25, 0.1, 0.05]
-    model = CRF(alphas=alphas, decision="map", random_state=0).fit(X, y)
+    model = CRF(alpha=alphas, decision="map", random_state=0).fit(X, y)
     folds = {one.alpha: one.n_folds for one in model.trials_}
     assert sorted(folds.values(), reverse=True)[:2] == [20, 20]
     assert sum(n == 20 for n in folds.values()) <= 6
     assert set(folds.values()) == {5, 20}
     assert folds[model.alpha_] == 20
     repeated = RepeatedKFold(n_splits=5, n_repeats=4, random_state=0)
-    whole = CRF(alphas=alphas, decision="map", random_state=0, cv=repeated).fit(X, y)
+    whole = CRF(alpha=alphas, decision="map", random_state=0).fit(X, y, cv=repeated)
     wanted = {one.alpha: one.score for one in whole.trials_}
     for one in model.trials_:
         if one.n_folds == 20:  # trained to 3 % from other starts: a few of 400 labels may differ
@@ -141,10 +142,10 @@ def test_where_samples_are_few_the_best_settings_are_compared_once_more():
 
 def test_where_samples_are_many_or_folds_were_asked_for_they_are_not():
     X, y = few_samples(600)
-    model = CRF(alphas=[1.0, 0.5], decision="map", random_state=0).fit(X, y)
+    model = CRF(alpha=[1.0, 0.5], decision="map", random_state=0).fit(X, y)
     assert {one.n_folds for one in model.trials_} == {5}
     X, y = few_samples(5)
-    model = CRF(alphas=[1.0, 0.5], decision="map", random_state=0, cv=5).fit(X, y)
+    model = CRF(alpha=[1.0, 0.5], decision="map", random_state=0).fit(X, y, cv=5)
     assert {one.n_folds for one in model.trials_} == {5}
 
 
@@ -233,7 +234,7 @@ def data(scale=1.0, n=20):
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
 def test_the_scale_of_the_features_does_not_matter(model, scale):
     X, y = data(scale)
-    fitted = model(alphas="auto", cv=3, random_state=0).fit(X, y)
+    fitted = model(alpha="auto", random_state=0).fit(X, y, cv=3)
     assert fitted.alpha_scores_[fitted.alpha_] == max(fitted.alpha_scores_.values())
     assert -fitted.score(X, y) < 0.3
 
@@ -248,10 +249,10 @@ def separable():
 def test_equal_costs_are_told_apart_by_a_rule(random_state):
     """The strongest penalty, then the member tried first: chance has no part in it."""
     X, y = separable()
-    crf = CRF(alphas=[0.01, 1.0, 0.1], random_state=random_state).fit(X, y)
+    crf = CRF(alpha=[0.01, 1.0, 0.1], random_state=random_state).fit(X, y)
     assert {one.score for one in crf.trials_} == {0.0}
     assert (crf.alpha_, crf.decision_) == (1.0, "bayes")
-    model = AutoModel(alphas=[0.1, 0.01], random_state=random_state).fit(X, y)
+    model = AutoModel(alpha=[0.1, 0.01], random_state=random_state).fit(X, y)
     assert {one.score for one in model.trials_} == {0.0}
     assert (model.member_, model.temperature_, model.alpha_) == ("AGM", 1.0, 0.1)
     assert model.decision_ == "map"
@@ -264,7 +265,7 @@ def test_the_search_stays_where_something_is_to_be_gained(kind):
     y = [["B-PER", "O"], ["B-PER", "I-PER"]]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = kind({("B-PER", "O"): 5}, alphas="auto", random_state=0).fit(X, y)
+        model = kind({("B-PER", "O"): 5}, alpha="auto", random_state=0).fit(X, y)
     assert min(one.alpha for one in model.trials_) > 1e-4
     assert all(one.trusted for one in model.trials_)
 
@@ -274,7 +275,7 @@ def test_labels_that_have_nothing_to_do_with_features_do_not_lead_far():
     X, y = rng.normal(size=(30, 4, 3)), rng.integers(2, size=(30, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = AGM(alphas="auto", random_state=0).fit(list(X), list(y))
+        model = AGM(alpha="auto", random_state=0).fit(list(X), list(y))
     assert len({one.alpha for one in model.trials_}) <= 9
 
 
@@ -282,7 +283,7 @@ def test_labels_that_have_nothing_to_do_with_features_do_not_lead_far():
 def test_the_family_tries_the_penalties_of_its_corners(kind):
     """So it can take whatever a corner takes by itself, however costs are scaled."""
     X, y = data(n=24)
-    corner = kind(7.0 * COST, alphas="auto", cv=3, random_state=0).fit(X, y)
+    corner = kind(7.0 * COST, alpha="auto", random_state=0).fit(X, y, cv=3)
     whole = AutoModel(7.0 * COST, cv=3, random_state=0).fit(X, y)
     objective = {AGM: "game", SSVM: "hinge"}[kind]
     of_whole = [one.alpha for one in whole.trials_ if one.setting[:2] == (objective, 0.0)]
@@ -307,9 +308,9 @@ def test_the_baseline_is_the_cheapest_constant_answer(weighted):
 
 def test_an_alpha_that_was_not_trained_to_tolerance_is_not_chosen():
     X, y = data()
-    model = AGM(alphas=[10.0, 1.0, 1e-9], cv=3, random_state=0, tol=0.05, max_iter=20)
+    model = AGM(alpha=[10.0, 1.0, 1e-9], random_state=0, tol=0.05, max_iter=20)
     with pytest.warns(ConvergenceWarning, match="missed a gap of 0.05 within the 10 passes"):
-        model.fit(X, y)
+        model.fit(X, y, cv=3)
     assert model.duality_gap_ <= 0.05
     for alpha in model.alpha_scores_:
         alone = AGM(alpha=alpha, random_state=0, tol=0.05, max_iter=20).fit(X[:13], y[:13])
@@ -319,9 +320,9 @@ def test_an_alpha_that_was_not_trained_to_tolerance_is_not_chosen():
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
 def test_where_nothing_reaches_its_tolerance_scores_decide():
     X, y = data()
-    model = AGM(
-        alphas=[10.0, 0.01], cv=3, random_state=0, tol=1e-9, max_iter=4, standardize=False
-    ).fit(X, y)
+    model = AGM(alpha=[10.0, 0.01], random_state=0, tol=1e-9, max_iter=4, standardize=False).fit(
+        X, y, cv=3
+    )
     assert list(model.alpha_scores_) == [10.0, 0.01]
     assert model.alpha_scores_[0.01] > model.alpha_scores_[10.0]
     assert model.alpha_ == 0.01
@@ -332,7 +333,7 @@ def test_scores_are_those_of_all_held_out_samples():
     folds = [(np.arange(3, 10), np.arange(3)), (np.arange(3), np.arange(3, 10))]
     node_weight = [np.arange(1.0, 5.0) + i for i in range(10)]
     sample_weight = np.arange(1.0, 11.0)
-    model = CRF("hamming", alphas=[0.1], cv=folds).fit(X, y, sample_weight, node_weight)
+    model = CRF("hamming", alpha=[0.1]).fit(X, y, sample_weight, node_weight, cv=folds)
     cost = weight = 0.0
     for train, test in folds:
         part = CRF("hamming", alpha=0.1).fit(
@@ -365,7 +366,7 @@ def test_every_corner_is_tried_and_the_best_of_all_is_taken():
 @pytest.mark.parametrize("kind", [AGM, SSVM])
 def test_what_is_chosen_is_what_a_fit_with_it_gives(kind):
     X, y = data(n=24)
-    chosen = kind(COST, temperature="auto", cv=3, random_state=0).fit(X, y)
+    chosen = kind(COST, temperature="auto", random_state=0).fit(X, y, cv=3)
     alone = kind(
         COST,
         temperature=chosen.temperature_,
@@ -399,7 +400,7 @@ def test_scores_of_trials_are_those_of_fits_on_their_own():
 @pytest.mark.parametrize("kind", [AGM, AutoModel])
 def test_files_keep_what_was_tried(tmp_path, kind):
     X, y = data()
-    model = kind(COST, cv=3, random_state=0, alphas=[0.1, 1.0]).fit(X, y)
+    model = kind(COST, random_state=0, alpha=[0.1, 1.0]).fit(X, y)
     model.save(tmp_path / "m")
     loaded = load(tmp_path / "m")
     assert loaded.trials_ == model.trials_
@@ -411,7 +412,7 @@ def test_files_keep_what_was_tried(tmp_path, kind):
 def test_relaxed_games_have_no_temperature():
     """Their adversaries have no entropy: only the corners that need none are compared."""
     grids = make_grids(n_samples=6, shape=(3, 3))
-    model = AutoModel(cv=2, alphas=[1.0], inference="relaxed", random_state=0)
+    model = AutoModel(cv=2, alpha=[1.0], inference="relaxed", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(grids.X, grids.y)
@@ -421,9 +422,9 @@ def test_relaxed_games_have_no_temperature():
 
 def test_a_listed_alpha_is_taken_as_it_stands():
     X, y = data()
-    model = AutoModel(COST, cv=3, alphas=[0.1, 1.0]).fit(X, y)
+    model = AutoModel(COST, cv=3, alpha=[0.1, 1.0]).fit(X, y)
     assert {one.alpha for one in model.trials_} == {0.1, 1.0}
-    fixed = AGM(COST, cv=3, alpha=0.3, temperature="auto").fit(X, y)
+    fixed = AGM(COST, alpha=0.3, temperature="auto").fit(X, y, cv=3)
     assert {one.alpha for one in fixed.trials_} == {0.3}
 
 
@@ -442,10 +443,10 @@ def test_time_that_is_up_ends_the_choice():
 def test_many_nodes_are_judged_by_one_part_held_out(monkeypatch):
     X, y = data()
     monkeypatch.setattr("robustruct.models.fitting.selection.LARGE", 10)
-    model = CRF(COST, alphas=[1.0]).fit(X, y)
+    model = CRF(COST, alpha=[1.0]).fit(X, y)
     cost = 0.0
     splits = list(KFold(5, shuffle=True, random_state=0).split(X))
-    model = CRF(COST, alphas=[1.0], random_state=0).fit(X, y)
+    model = CRF(COST, alpha=[1.0], random_state=0).fit(X, y)
     train, test = splits[0]
     part = CRF(COST, alpha=1.0).fit([X[i] for i in train], [y[i] for i in train])
     cost = part.score([X[i] for i in test], [y[i] for i in test])
@@ -585,9 +586,9 @@ def test_a_cost_that_is_given_is_not_raised_by_it_on_names(kind, data_home):
 )
 def test_a_fit_whose_time_is_up_ends_with_a_certificate(model):
     X, y = data()
-    model.set_params(alpha=1e-3, tol=1e-12, max_time=1e-9)
+    model.set_params(alpha=1e-3, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match=r"above tol=1e-12\. .*Raise max_time"):
-        model.fit(X, y)
+        model.fit(X, y, max_time=1e-9)
     assert model.status_ is Status.MAX_TIME
     assert model.n_iter_ == 1
     assert np.isfinite(model.duality_gap_)

@@ -2,14 +2,16 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from model_cases import MODELS, chains, same, sentences
+from model_cases import MODELS, bio, chains, same, sentences
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_classifier
 from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
@@ -25,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from robustruct import AGM, CRF, SSVM
+from robustruct import AGM, CRF, SSVM, Constraints
 from robustruct.losses import Absolute
 
 CERTIFIED = (
@@ -263,3 +265,36 @@ def test_rows_are_dealt_out_in_proportion_to_their_labels():
     search = GridSearchCV(CRF(), {"alpha": [1.0, 0.1]}, cv=3, error_score="raise")
     assert isinstance(check_cv(3, labels, classifier=is_classifier(CRF())), StratifiedKFold)
     assert np.mean(search.fit(rows, labels).predict(rows) == labels) > 0.6
+
+
+RULES = ["BIO", [("O", "I-LOC")], Constraints("BIO", [("I-LOC", "B-LOC")], bad_labels="drop")]
+
+
+@pytest.mark.parametrize("rules", RULES, ids=repr)
+def test_rules_are_a_parameter_like_any_other(rules):
+    model = CRF(alpha=0.1, constraints=rules)
+    others = clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for other in (*others, CRF().set_params(**model.get_params())):
+        assert other.constraints == rules
+        assert repr(other) == repr(model)
+    assert eval(repr(model)).constraints == rules
+
+
+def test_a_grid_search_over_rules():
+    X, y = bio()
+    search = GridSearchCV(CRF(alpha=0.1), {"constraints": [None, *RULES]}, cv=KFold(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitFailedWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        search.fit(X, y)
+    assert [given["constraints"] for given in search.cv_results_["params"]] == [None, *RULES]
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_options_of_a_fit_go_through_tools(tmp_path):
+    X, y = chains(12)
+    options = {"max_time": 60.0, "checkpoint": tmp_path / "kept"}
+    make_pipeline("passthrough", AGM(alpha=0.1)).fit(
+        X, y, **{f"agm__{name}": value for name, value in options.items()}
+    )
+    assert any((tmp_path / "kept").iterdir())

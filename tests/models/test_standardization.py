@@ -257,10 +257,10 @@ def test_weights_go_there_and_back():
 def test_warm_starts_go_on_from_the_weights_reached(Model):
     X, y = iris()
     X = 1e3 * X + 500.0
-    model = Model(random_state=0, warm_start=True).fit(X, y)
+    model = Model(random_state=0).fit(X, y, warm_start=True)
     n_iter = model.n_iter_
-    assert model.fit(X, y).n_iter_ < n_iter
-    model.fit(X[::2] * 2.0, y[::2])  # other data, other centres and scales
+    assert model.fit(X, y, warm_start=True).n_iter_ < n_iter
+    model.fit(X[::2] * 2.0, y[::2], warm_start=True)  # other data, other centres and scales
     assert model.duality_gap_ <= model.tol
 
 
@@ -269,8 +269,8 @@ def test_early_stopping_sees_the_columns_as_training_does():
     train, held_out = slice(0, None, 2), slice(1, None, 2)
     a, b = np.array([1e4, 1e-2, 1.0, 1.0]), np.array([0.0, 0.0, 1000.0, 0.0])
     plain, changed = (
-        AGM(temperature=1.0, tol=1e-4, patience=2, random_state=0).fit(
-            rows[train], y[train], validation=(rows[held_out], y[held_out])
+        AGM(temperature=1.0, tol=1e-4, random_state=0).fit(
+            rows[train], y[train], validation=(rows[held_out], y[held_out]), patience=2
         )
         for rows in (X, a * X + b)
     )
@@ -298,7 +298,7 @@ def test_what_is_chosen_does_not_depend_on_units():
     X, y = iris()
     a, b = np.array([1e4, 1e-2, 1.0, 100.0]), np.array([0.0, 0.0, 1000.0, 0.0])
     plain, changed = (
-        AutoModel(random_state=0, cv=3, alphas=[0.1, 0.001]).fit(rows, y) for rows in (X, a * X + b)
+        AutoModel(random_state=0, cv=3, alpha=[0.1, 0.001]).fit(rows, y) for rows in (X, a * X + b)
     )
     assert {one[:4] for one in plain.trials_} == {one[:4] for one in changed.trials_}
     assert all(one.trusted for one in changed.trials_)
@@ -338,14 +338,14 @@ def test_checkpoints_of_columns_as_given_are_of_another_fit(tmp_path):
     short = {"random_state": 0, "max_iter": 3, "tol": 1e-4}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        AGM(checkpoint=Checkpoint(tmp_path, every=1), **short).fit(X, y)
+        AGM(**short).fit(X, y, checkpoint=Checkpoint(tmp_path, every=1))
         whole = AGM(**{**short, "max_iter": 30}).fit(X, y)
-        resumed = AGM(checkpoint=Checkpoint(tmp_path, resume=True), **{**short, "max_iter": 30})
-        resumed.fit(X, y)
+        kept = Checkpoint(tmp_path, resume=True)
+        resumed = AGM(**{**short, "max_iter": 30}).fit(X, y, checkpoint=kept)
     np.testing.assert_allclose(resumed.coef_, whole.coef_, rtol=1e-9)
-    other = AGM(checkpoint=Checkpoint(tmp_path, resume=True), standardize=False, **short)
+    other = AGM(standardize=False, **short)
     with pytest.raises(IncompatibleError, match="standardize was None and is False"):
-        other.fit(X, y)
+        other.fit(X, y, checkpoint=kept)
 
 
 def test_the_parameter_is_a_flag():

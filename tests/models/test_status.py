@@ -48,10 +48,10 @@ def test_a_fit_that_rounding_stopped_is_not_told_to_take_more_passes(monkeypatch
 @pytest.mark.parametrize("Model", MODELS)
 def test_a_fit_that_validation_stopped(Model):
     X, y = chains(30)
-    model = Model(alpha=1e-4, tol=1e-12, patience=1)
+    model = Model(alpha=1e-4, tol=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.fit(X[:20], y[:20], validation=(X[20:], y[20:]))
+        model.fit(X[:20], y[:20], validation=(X[20:], y[20:]), patience=1)
     assert model.status_ is Status.STOPPED_EARLY
 
 

@@ -108,7 +108,7 @@ def test_rules_types_and_trees() -> None:
         rows = np.array([[float(label[1] == "1")] for label in labels]) + rng.normal(size=(4, 1))
         X.append(Graph(rows, [(0, 1), (1, 2), (3, 1)], node_types=kinds))
         y.append(labels)
-    model = AGM(alpha=0.05, temperature=0.5, forbidden=[("b1", "b1")], tol=1e-3).fit(X, y)
+    model = AGM(alpha=0.05, temperature=0.5, constraints=[("b1", "b1")], tol=1e-3).fit(X, y)
     assert model.duality_gap_ <= 1e-3
     for labels, q in zip(model.predict(X), model.predict_proba(X), strict=True):
         assert [label[0] for label in labels] == ["a", "b", "b", "a"]
@@ -135,9 +135,9 @@ def test_checkpoints_go_on(tmp_path) -> None:
     whole = AGM(COST, **options).fit(X, y)
     folder = tmp_path / "kept"
     with pytest.warns(UserWarning, match="certified"):
-        AGM(COST, **options, max_iter=3, checkpoint=Checkpoint(folder, every=1)).fit(X, y)
+        AGM(COST, **options, max_iter=3).fit(X, y, checkpoint=Checkpoint(folder, every=1))
     going_on = Checkpoint(folder, every=1, resume=True)
-    rest = AGM(COST, **options, checkpoint=going_on).fit(X, y)
+    rest = AGM(COST, **options).fit(X, y, checkpoint=going_on)
     assert rest.objective_ == pytest.approx(whole.objective_, rel=1e-4)
     assert rest.duality_gap_ <= 1e-4
 
@@ -200,7 +200,7 @@ def test_impossible_labels_are_not_predicted() -> None:
         "squared",
         alpha=1.0,
         temperature=0.1,
-        forbidden=[(a, 1) for a in range(3)],
+        constraints=[(a, 1) for a in range(3)],
         decision="predictor",
     ).fit(X, y)
     for game, labels in zip(model.predict_games(X), model.predict(X), strict=True):
@@ -225,7 +225,7 @@ def test_columns_of_any_size_have_a_certificate(temperature) -> None:
 def test_an_engine_takes_no_temperature_that_is_trained_as_none() -> None:
     X, y = samples(n=3)
     with pytest.raises(InvalidInputError, match="an engine trains with temperature=0 or at least"):
-        AGM(temperature=1e-6, engine=LocalEngine()).fit(X, y)
+        AGM(temperature=1e-6).fit(X, y, engine=LocalEngine())
     elsewhere = SimpleNamespace(
         local_problem=None, local_problems=None, outline=SimpleNamespace(l1=0.0)
     )

@@ -78,7 +78,7 @@ def fit(
         at_write(fault[1], {"die": die, "fill_the_disk": fill_the_disk}[fault[0]])
     try:
         kept = checkpoint and Checkpoint(**checkpoint)
-        found = outcome(MODELS[model](**parameters, checkpoint=kept).fit(X, y))
+        found = outcome(MODELS[model](**parameters).fit(X, y, checkpoint=kept))
     except OSError as error:
         resource.setrlimit(resource.RLIMIT_FSIZE, LIMITS)
         found = {"error": str(error)}

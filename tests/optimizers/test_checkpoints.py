@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from checkpoint_fits import outcome
 from safetensors.numpy import save_file
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import robustruct
@@ -42,10 +41,8 @@ def checkpoints_in(folder: Path) -> list[int]:
     return sorted(int(path.stem.partition("-")[2]) for path in folder.glob("*.safetensors"))
 
 
-def resuming(model: Any) -> Checkpoint:
-    """The model's folder of checkpoints, to go on from."""
-    given = model.checkpoint
-    kept = given if isinstance(given, Checkpoint) else Checkpoint(given)
+def resuming(kept: Checkpoint) -> Checkpoint:
+    """The same folder, to go on from."""
     return dataclasses.replace(kept, resume=True)
 
 
@@ -251,10 +248,10 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
     Model, parameters = CASES[name]
     X, y = cycles() if name in ("exact on cycles", "relaxed") else chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 30, "random_state": seed, **parameters}
-    model = Model(**given, checkpoint=Checkpoint(tmp_path / "a", 5))
-    interrupted(model, 11, monkeypatch, X, y)
+    model, kept = Model(**given), Checkpoint(tmp_path / "a", 5)
+    interrupted(model, 11, monkeypatch, X, y, checkpoint=kept)
     assert 5 <= checkpoints_in(tmp_path / "a")[-1] <= 11
-    model.set_params(checkpoint=resuming(model)).fit(X, y)
+    model.fit(X, y, checkpoint=resuming(kept))
     if seed is None:  # drawn, and kept in the checkpoint
         kept = Checkpoints(tmp_path / "a", 5, resume=True)
         assert kept.description["identity"]["random_state"] is None
@@ -262,7 +259,7 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
             "robustruct.models.fitting.checkpointing._drawn_seed",
             lambda _: kept.description["seed"],
         )
-    whole = Model(**given, checkpoint=Checkpoint(tmp_path / "b", 5)).fit(X, y)
+    whole = Model(**given).fit(X, y, checkpoint=Checkpoint(tmp_path / "b", 5))
     assert outcome(model) == outcome(whole)
     times = [record.time for record in model.history_]
     assert times == sorted(times)
@@ -272,13 +269,13 @@ def test_after_ctrl_c_a_fit_goes_on_as_if_nothing_had_been(name, seed, tmp_path,
 def test_checkpoints_do_not_change_the_model(Model, tmp_path):
     X, y = chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 20, "random_state": 0}
-    kept = Model(**given, checkpoint=Checkpoint(tmp_path, 1)).fit(X, y)
+    kept = Model(**given).fit(X, y, checkpoint=Checkpoint(tmp_path, 1))
     assert outcome(kept) == outcome(Model(**given).fit(X, y))
 
 
 def test_a_crf_without_a_checkpoint_due_is_the_crf_without_checkpoints(tmp_path):
     X, y = chains()
-    kept = CRF(alpha=1e-2, checkpoint=Checkpoint(tmp_path, "1h")).fit(X, y)
+    kept = CRF(alpha=1e-2).fit(X, y, checkpoint=Checkpoint(tmp_path, "1h"))
     assert outcome(kept) == outcome(CRF(alpha=1e-2).fit(X, y))
     assert checkpoints_in(tmp_path) == [kept.n_iter_]
 
@@ -287,37 +284,39 @@ def test_a_crf_without_a_checkpoint_due_is_the_crf_without_checkpoints(tmp_path)
 def test_stopping_on_validation_goes_on_where_it_was(Model, tmp_path, monkeypatch):
     X, y = chains(40, seed=3)
     train, held_out = (X[:20], y[:20]), (X[20:], y[20:])
-    given = {"alpha": 1e-3, "tol": 1e-12, "patience": 4, "random_state": 0}
-    model = Model(**given, checkpoint=Checkpoint(tmp_path / "a", 2))
-    interrupted(model, 8, monkeypatch, *train, validation=held_out)
-    model.set_params(checkpoint=resuming(model)).fit(*train, validation=held_out)
+    given = {"alpha": 1e-3, "tol": 1e-12, "random_state": 0}
+    watched = {"validation": held_out, "patience": 4}
+    model, kept = Model(**given), Checkpoint(tmp_path / "a", 2)
+    interrupted(model, 8, monkeypatch, *train, **watched, checkpoint=kept)
+    kept = resuming(kept)
+    model.fit(*train, **watched, checkpoint=kept)
     again = Checkpoint(tmp_path / "b", 2)
-    whole = Model(**given, checkpoint=again).fit(*train, validation=held_out)
+    whole = Model(**given).fit(*train, **watched, checkpoint=again)
     assert outcome(model) == outcome(whole)
     assert model.validation_loss_ == whole.validation_loss_
     with pytest.raises(IncompatibleError, match="validation samples"):
-        model.fit(*train)
+        model.fit(*train, checkpoint=kept)
     with pytest.raises(IncompatibleError, match="the validation samples are others"):
-        model.fit(*train, validation=train)
+        model.fit(*train, validation=train, patience=4, checkpoint=kept)
     with pytest.raises(IncompatibleError, match="patience was 4 and is 9"):
-        model.set_params(patience=9).fit(*train, validation=held_out)
+        model.fit(*train, validation=held_out, patience=9, checkpoint=kept)
 
 
 def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
     X, y = chains()
-    model = AGM(alphas=[0.1, 0.01], cv=2, checkpoint=Checkpoint(tmp_path, 2))
-    interrupted(model.set_params(tol=1e-9, max_iter=20), 12, monkeypatch, X, y)
+    model, kept = AGM(alpha=[0.1, 0.01], tol=1e-9, max_iter=20), Checkpoint(tmp_path, 2)
+    interrupted(model, 12, monkeypatch, X, y, cv=2, checkpoint=kept)
     scores = model.alpha_scores_
 
     def never(*arguments):
         raise AssertionError("alpha was chosen already")
 
     monkeypatch.setattr("robustruct.models.fitting.selection.choose", never)
-    model.set_params(checkpoint=resuming(model)).fit(X, y)
+    model.fit(X, y, checkpoint=resuming(kept))
     assert model.alpha_scores_ == scores
     assert model.alpha_ == max(scores, key=scores.get)
     with pytest.raises(IncompatibleError, match="alphas was"):
-        model.set_params(alphas=[0.1, 0.02]).fit(X, y)
+        model.set_params(alpha=[0.1, 0.02]).fit(X, y, checkpoint=resuming(kept))
 
 
 # ------------------------------------------------------------------------- after a finished fit
@@ -326,7 +325,7 @@ def test_a_chosen_alpha_is_not_chosen_again(tmp_path, monkeypatch):
 @pytest.mark.parametrize("Model", [AGM, CRF])
 def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
     X, y = chains()
-    model = Model(alpha=0.1, random_state=0, checkpoint=tmp_path).fit(X, y)
+    model = Model(alpha=0.1, random_state=0).fit(X, y, checkpoint=tmp_path)
     expected, files = outcome(model), os.listdir(tmp_path)
 
     def never(*arguments):
@@ -334,7 +333,7 @@ def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(LocalShards, "round", never)
     monkeypatch.setattr(LocalShards, "likelihood", never)
-    again = Model(alpha=0.1, random_state=0, checkpoint=resuming(model)).fit(X, y)
+    again = Model(alpha=0.1, random_state=0).fit(X, y, checkpoint=resuming(Checkpoint(tmp_path)))
     assert outcome(again) == expected
     assert [at.time for at in again.history_] == [at.time for at in model.history_]
     assert os.listdir(tmp_path) == files
@@ -344,10 +343,10 @@ def test_a_finished_fit_is_not_done_again(Model, tmp_path, monkeypatch):
 def test_a_finer_tolerance_or_more_passes_go_on(Model, tmp_path):
     X, y = chains()
     kept = Checkpoint(tmp_path, resume=True)
-    model = Model(alpha=1e-2, tol=0.5, random_state=0, checkpoint=kept).fit(X, y)
+    model = Model(alpha=1e-2, tol=0.5, random_state=0).fit(X, y, checkpoint=kept)
     first, records = model.n_iter_, len(model.history_)
     for change in ({"tol": 0.05}, {"tol": 1e-9, "max_iter": 25}, {"max_iter": 32}):
-        model.set_params(**change).fit(X, y)
+        model.set_params(**change).fit(X, y, checkpoint=kept)
         assert model.duality_gap_ <= model.tol or model.n_iter_ == model.max_iter
     assert model.n_iter_ == 32 > first
     assert len(model.history_) > records
@@ -357,12 +356,11 @@ def test_a_finer_tolerance_or_more_passes_go_on(Model, tmp_path):
 
 def test_fewer_passes_give_the_model_that_is_there(tmp_path, monkeypatch):
     X, y = chains()
-    model = AGM(alpha=1e-2, tol=1e-9, random_state=0, checkpoint=Checkpoint(tmp_path, 1))
-    interrupted(model, 4, monkeypatch, X, y)  # before the first certificate
+    model, kept = AGM(alpha=1e-2, tol=1e-9, random_state=0), Checkpoint(tmp_path, 1)
+    interrupted(model, 4, monkeypatch, X, y, checkpoint=kept)  # before the first certificate
     assert checkpoints_in(tmp_path) == [2, 3]
-    model.set_params(checkpoint=resuming(model), max_iter=1)
     with pytest.warns(ConvergenceWarning, match="after 3 passes, above tol=1e-09"):
-        model.fit(X, y)
+        model.set_params(max_iter=1).fit(X, y, checkpoint=resuming(kept))
     assert [record.n_iter for record in model.history_] == [3]
     assert np.isfinite(model.duality_gap_)
 
@@ -388,20 +386,21 @@ HOW = ["truncated", "empty", "description", "middle", "end"]
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(how, tmp_path):
     X, y = chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 12, "random_state": 0}
-    model = AGM(**given, checkpoint=Checkpoint(tmp_path, 5)).fit(X, y)
+    kept = Checkpoint(tmp_path, 5)
+    model = AGM(**given).fit(X, y, checkpoint=kept)
     assert checkpoints_in(tmp_path) == [10, 12]
     newest = path_of(tmp_path, 12)
     newest.write_bytes(spoilt(newest.read_bytes(), how))
-    again = AGM(**given, checkpoint=resuming(model))
+    again = AGM(**given)
     expected = "checkpoint-000012.* Going on from checkpoint-000010.safetensors instead"
     with pytest.warns(UserWarning, match=expected) as caught:
-        again.fit(X, y)
+        again.fit(X, y, checkpoint=resuming(kept))
     assert caught[0].filename == __file__
     assert outcome(again) == outcome(model)
     with warnings.catch_warnings():  # the damaged one is no more
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        again.fit(X, y)
+        again.fit(X, y, checkpoint=resuming(kept))
 
 
 def test_no_bit_can_change_what_is_read(tmp_path):
@@ -430,21 +429,21 @@ def test_no_bit_can_change_what_is_read(tmp_path):
 def test_a_damaged_file_is_never_counted_among_the_last_two(tmp_path):
     X, y = chains()
     given = {"alpha": 1e-2, "tol": 1e-9, "random_state": 0}
-    AGM(**given, max_iter=12, checkpoint=Checkpoint(tmp_path, 5)).fit(X, y)
+    AGM(**given, max_iter=12).fit(X, y, checkpoint=Checkpoint(tmp_path, 5))
     path_of(tmp_path, 12).write_bytes(b"")
     with pytest.warns(UserWarning, match="Going on from checkpoint-000010"):
-        AGM(**given, max_iter=11, checkpoint=Checkpoint(tmp_path, 5, resume=True)).fit(X, y)
+        AGM(**given, max_iter=11).fit(X, y, checkpoint=Checkpoint(tmp_path, 5, resume=True))
     assert checkpoints_in(tmp_path) == [10, 11]
 
 
 def test_only_damaged_checkpoints_are_an_error(tmp_path):
     X, y = chains()
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=12, checkpoint=Checkpoint(tmp_path, 5))
-    model.fit(X, y)
+    kept = Checkpoint(tmp_path, 5)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=12).fit(X, y, checkpoint=kept)
     for path in tmp_path.iterdir():
         path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InvalidInputError, match=r"none of the checkpoints .* Remove them"):
-        model.set_params(checkpoint=resuming(model)).fit(X, y)
+        model.fit(X, y, checkpoint=resuming(kept))
     assert len(checkpoints_in(tmp_path)) == 2
 
 
@@ -513,41 +512,41 @@ FORGED: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_checkpoint_with_a_right_checksum_is_refused(name, tmp_path):
     X, y = chains(6)
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=Checkpoint(tmp_path, 5))
-    model.fit(X, y)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2)
+    model.fit(X, y, checkpoint=Checkpoint(tmp_path, 5))
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
     change, message = FORGED[name]
     change(description, arrays)
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match=message):
-        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
+        model.set_params(max_iter=4).fit(X, y, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 def test_forged_labellings_on_cycles_are_refused(tmp_path):
     X, y = cycles()
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path).fit(X, y)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2).fit(X, y, checkpoint=tmp_path)
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
     arrays["optimizer.shards.0.atom"][0, 0] = 10**6
     write_container(path, CHECKPOINT, description, arrays)
     with pytest.raises(InvalidInputError, match="names labels that there are not"):
-        model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=4).fit(X, y)
+        model.set_params(max_iter=4).fit(X, y, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 def test_bounds_that_cross_later_name_the_checkpoint(tmp_path):
     """What adversaries gained is not recomputed, but no bound may come of what contradicts."""
     X, y = chains(6)
-    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2, checkpoint=tmp_path).fit(X, y)
+    model = AGM(alpha=1e-2, tol=1e-9, max_iter=2).fit(X, y, checkpoint=tmp_path)
     path = path_of(tmp_path, 2)
     description, arrays, _ = read_container(path, CHECKPOINT)
     arrays["optimizer.n_mixed"][:] = 1
     arrays["optimizer.mixed_gains"] = np.array([1e6])
     arrays["optimizer.mixed_moments"] = np.zeros((1, len(model.coef_)))
     write_container(path, CHECKPOINT, description, arrays)
-    model.set_params(checkpoint=Checkpoint(tmp_path, resume=True), max_iter=60)
+    model.set_params(max_iter=60)
     with pytest.raises(InvalidInputError, match="after going on from a checkpoint bounds contrad"):
-        model.fit(X, y)
+        model.fit(X, y, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 TRIALS: dict[str, Any] = {
@@ -565,7 +564,7 @@ TRIALS: dict[str, Any] = {
 @pytest.mark.parametrize("name", TRIALS)
 def test_trials_that_no_fit_has_made_are_refused(name, tmp_path):
     X, y = chains(8)
-    model = AGM(alphas=[0.1, 1.0], cv=2, random_state=0, checkpoint=tmp_path).fit(X, y)
+    model = AGM(alpha=[0.1, 1.0], random_state=0).fit(X, y, cv=2, checkpoint=tmp_path)
     path = path_of(tmp_path, checkpoints_in(tmp_path)[-1])
     description, arrays, _ = read_container(path, CHECKPOINT)
     said = json.dumps({**description, "trials": TRIALS[name]})
@@ -576,17 +575,16 @@ def test_trials_that_no_fit_has_made_are_refused(name, tmp_path):
         "sha256": checksum(said, arrays),
     }
     save_file(arrays, path, header)
-    model.set_params(checkpoint=Checkpoint(tmp_path, resume=True))
     with pytest.raises(InvalidInputError, match="lists trials that no fit has made"):
-        model.fit(X, y)
+        model.fit(X, y, checkpoint=Checkpoint(tmp_path, resume=True))
 
 
 def test_a_chosen_crf_goes_on_too(tmp_path, monkeypatch):
     X, y = chains(8)
-    model = CRF(alphas=[0.1, 1.0], cv=2, random_state=0, checkpoint=Checkpoint(tmp_path, 1))
-    tried = model.fit(X, y).trials_
+    model = CRF(alpha=[0.1, 1.0], random_state=0)
+    tried = model.fit(X, y, cv=2, checkpoint=Checkpoint(tmp_path, 1)).trials_
     monkeypatch.setattr("robustruct.models.fitting.selection.choose", None)
-    again = model.set_params(checkpoint=Checkpoint(tmp_path, resume=True)).fit(X, y)
+    again = model.fit(X, y, checkpoint=Checkpoint(tmp_path, resume=True))
     assert again.trials_ == tried
 
 
@@ -596,7 +594,7 @@ def test_what_is_no_file_is_no_checkpoint(make, tmp_path):
     make(path_of(tmp_path, 3))
     for resume in (False, True):
         with pytest.raises(InvalidInputError, match=r"checkpoint-000003.* is no checkpoint but a"):
-            AGM(checkpoint=Checkpoint(tmp_path, 1, resume=resume)).fit(X, y)
+            AGM().fit(X, y, checkpoint=Checkpoint(tmp_path, 1, resume=resume))
 
 
 # ------------------------------------------------------------------------- whose folder is it
@@ -604,17 +602,17 @@ def test_what_is_no_file_is_no_checkpoint(make, tmp_path):
 
 def test_checkpoints_are_never_overwritten(tmp_path):
     X, y = chains()
-    model = AGM(alpha=0.1, checkpoint=tmp_path).fit(X, y)
+    model = AGM(alpha=0.1).fit(X, y, checkpoint=tmp_path)
     content = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InvalidInputError, match="already holds checkpoints; pass resume=True"):
-        model.fit(X, y)
+        model.fit(X, y, checkpoint=tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == content
 
 
 def test_resuming_where_nothing_is_begins_anew(tmp_path):
     X, y = chains()
     for folder in (tmp_path, tmp_path / "not" / "there"):
-        AGM(alpha=0.1, checkpoint=Checkpoint(folder, resume=True)).fit(X, y)
+        AGM(alpha=0.1).fit(X, y, checkpoint=Checkpoint(folder, resume=True))
         assert checkpoints_in(folder)
 
 
@@ -624,7 +622,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     for name in names:
         (tmp_path / name).write_text("mine")
     (tmp_path / "checkpoint-000003.safetensors.0123abcd.tmp").write_text("half a checkpoint")
-    AGM(alpha=1e-2, tol=1e-9, max_iter=9, checkpoint=Checkpoint(tmp_path, 1)).fit(X, y)
+    AGM(alpha=1e-2, tol=1e-9, max_iter=9).fit(X, y, checkpoint=Checkpoint(tmp_path, 1))
     assert sorted(os.listdir(tmp_path)) == sorted(
         [*names, "checkpoint-000008.safetensors", "checkpoint-000009.safetensors"]
     )
@@ -643,52 +641,52 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_checkpoint_of_other_parameters_is_refused(name, tmp_path):
     X, y = chains()
-    model = AGM(alpha=0.1, random_state=0, checkpoint=tmp_path).fit(X, y)
+    model = AGM(alpha=0.1, random_state=0).fit(X, y, checkpoint=tmp_path)
     change, message = CHANGES[name]
     with pytest.raises(IncompatibleError, match=message):
-        model.set_params(checkpoint=resuming(model), **change).fit(X, y)
+        model.set_params(**change).fit(X, y, checkpoint=resuming(Checkpoint(tmp_path)))
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     model.set_params(alpha=0.1, random_state=0, loss="hamming", class_weight=None, optimizer="auto")
-    model.fit(X, y)
+    model.fit(X, y, checkpoint=resuming(Checkpoint(tmp_path)))
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     X, y = chains()
-    model = AGM(alpha=0.1, random_state=0, checkpoint=tmp_path).fit(X, y)
-    model.set_params(checkpoint=resuming(model))
+    model = AGM(alpha=0.1, random_state=0).fit(X, y, checkpoint=tmp_path)
+    kept = resuming(Checkpoint(tmp_path))
     moved = [rows.copy() for rows in X]
     moved[7][0, 0] += 1e-9
     weights = model.coef_
     with pytest.raises(IncompatibleError, match="another fit: the features are others"):
-        model.fit(moved, y)
+        model.fit(moved, y, checkpoint=kept)
     assert model.coef_ is weights  # the model is what it was
     swapped = [labels.copy() for labels in y]
     swapped[3][:] = swapped[3][::-1].copy() if len(set(swapped[3])) > 1 else 2 - swapped[3]
     with pytest.raises(IncompatibleError, match="the labels are others"):
-        model.fit(X, swapped)
+        model.fit(X, swapped, checkpoint=kept)
     with pytest.raises(IncompatibleError, match="the number of samples was 20 and is 19"):
-        model.fit(X[1:], y[1:])
+        model.fit(X[1:], y[1:], checkpoint=kept)
     with pytest.raises(IncompatibleError, match="the weights of samples or nodes are others"):
-        model.fit(X, y, sample_weight=np.arange(1.0, 21.0))
+        model.fit(X, y, sample_weight=np.arange(1.0, 21.0), checkpoint=kept)
     with pytest.raises(IncompatibleError, match="the model was 'AGM' and is 'SSVM'"):
-        SSVM(alpha=0.1, random_state=0, checkpoint=Checkpoint(tmp_path, resume=True)).fit(X, y)
+        SSVM(alpha=0.1, random_state=0).fit(X, y, checkpoint=kept)
     trees = [Graph(rows, [(0, 1), (1, 2), (1, 3)]) for rows in X]
     with pytest.raises(IncompatibleError, match="the graphs are others"):
-        model.fit(trees, y)
+        model.fit(trees, y, checkpoint=kept)
 
 
 def test_two_fits_at_once_cannot_share_a_folder(tmp_path):
     pytest.importorskip("fcntl")
     X, y = chains()
-    model = AGM(alpha=0.1, checkpoint=tmp_path)
+    model = AGM(alpha=0.1)
     with (
         Checkpoints(tmp_path, 1, resume=False).begin({}, {}),
         pytest.raises(IncompatibleError, match="another fit is writing its checkpoints"),
     ):
-        model.fit(X, y)
+        model.fit(X, y, checkpoint=tmp_path)
     late = Checkpoints(tmp_path, 1, resume=False)
-    model.fit(X, y)
+    model.fit(X, y, checkpoint=tmp_path)
     with (
         pytest.raises(IncompatibleError, match=r"has written checkpoints .* meanwhile"),
         late.begin({}, {}),
@@ -701,10 +699,10 @@ def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OSError, match=r"checkpoint=.* cannot be used"):
-            AGM(checkpoint=folder).fit(X, y)
+            AGM().fit(X, y, checkpoint=folder)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     with pytest.raises(PermissionError, match="no permission to write checkpoints into"):
-        AGM(checkpoint=tmp_path / "new").fit(X, y)
+        AGM().fit(X, y, checkpoint=tmp_path / "new")
 
 
 # ------------------------------------------------------------------------- parts
@@ -713,12 +711,12 @@ def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
 def test_shards_in_this_process(tmp_path, monkeypatch):
     shards = ShardedData.from_samples(*chains(30), 3)
     given = {"alpha": 1e-2, "tol": 1e-9, "max_iter": 20, "random_state": 0}
-    model = AGM(**given, checkpoint=Checkpoint(tmp_path / "a", 5))
-    interrupted(model, 12, monkeypatch, shards)
-    model.set_params(checkpoint=resuming(model)).fit(shards)
+    model, kept = AGM(**given), Checkpoint(tmp_path / "a", 5)
+    interrupted(model, 12, monkeypatch, shards, checkpoint=kept)
+    model.fit(shards, checkpoint=resuming(kept))
     assert outcome(model) == outcome(AGM(**given).fit(shards))
     with pytest.raises(IncompatibleError, match="the number of shards was 3 and is 2"):
-        model.fit(ShardedData.from_samples(*chains(30), 2))
+        model.fit(ShardedData.from_samples(*chains(30), 2), checkpoint=resuming(kept))
 
 
 class Forgetful(LocalShards):
@@ -783,7 +781,7 @@ def test_what_is_no_checkpoint():
     with pytest.raises(InvalidInputError, match="resume='yes'; give True or False"):
         Checkpoint("folder", resume="yes")
     with pytest.raises(InvalidInputError, match="checkpoint=3; give a Checkpoint, the path of a"):
-        CRF(checkpoint=3).fit(*chains())
+        CRF().fit(*chains(), checkpoint=3)
 
 
 def test_a_path_is_a_checkpoint_with_the_usual_options(tmp_path, monkeypatch):
@@ -795,20 +793,14 @@ def test_a_path_is_a_checkpoint_with_the_usual_options(tmp_path, monkeypatch):
     for name in ("text", "path", "object"):
         folder = tmp_path / name
         given = {"text": str(folder), "path": folder, "object": Checkpoint(folder)}[name]
-        CRF(alpha=0.1, checkpoint=given).fit(*chains())
+        CRF(alpha=0.1).fit(*chains(), checkpoint=given)
         assert opened.pop() == (given.folder if name == "object" else given, "60s", False)
-
-
-def test_a_clone_has_the_same_checkpoint(tmp_path):
-    model = CRF(checkpoint=Checkpoint(tmp_path, 3, resume=True))
-    assert clone(model).checkpoint == model.checkpoint
 
 
 def test_a_saved_model_does_not_say_where_its_checkpoints_were(tmp_path):
     X, y = chains()
-    model = CRF(alpha=0.1, checkpoint=Checkpoint(tmp_path / "folder", 3, resume=True))
-    model.fit(X, y).save(tmp_path / "model")
-    loaded = robustruct.load(tmp_path / "model")
-    assert loaded.checkpoint is None
+    kept = Checkpoint(tmp_path / "folder", 3, resume=True)
+    CRF(alpha=0.1).fit(X, y, checkpoint=kept).save(tmp_path / "model")
+    assert b"folder" not in (tmp_path / "model").read_bytes()
     with pytest.raises(InvalidInputError, match=r"not one that model\.save"):
         robustruct.load(next((tmp_path / "folder").iterdir()))

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pytest
 
+from corpora import chunking_attributes, load_conll2000
 from robustruct import CRF
-from robustruct.datasets import chunking_attributes, load_conll2000
 from robustruct.inference import marginals
 
 pycrfsuite = pytest.importorskip("pycrfsuite")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from corpora import emotion_splits, load_emotion
 from robustruct import AGM
-from robustruct.datasets import emotion_splits, load_emotion, position_weights
+from robustruct.datasets import position_weights
 
 pytestmark = pytest.mark.data
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from training_cases import CASES, Case, blocks_of, fitted, random_case
 
+from corpora import load_wnut17, name_attributes
 from robustruct import AGM
-from robustruct.datasets import load_wnut17, make_chains, name_attributes
+from robustruct.datasets import make_chains
 from robustruct.graphs import Graph
 from robustruct.losses import CostMatrix
 from robustruct.objectives.build import in_memory

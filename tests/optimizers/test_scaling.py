@@ -55,7 +55,7 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
         p = problem.truth if Model is SSVM else None
         if p is not None:
             assert model.objective_ == pytest.approx(problem.primal(model.coef_, p), rel=1e-9)
-    again = Model(random_state=0, warm_start=True, standardize=False).fit(X, y).fit(X, y)
+    again = Model(random_state=0, standardize=False).fit(X, y).fit(X, y, warm_start=True)
     assert again.objective_ <= model.objective_ * 1.01
 
 
@@ -129,4 +129,4 @@ def test_alphas_at_the_ends_of_the_range(Model):
         with pytest.raises(ValueError, match="must be from 1e-30 to 1e\\+30"):
             Model(alpha=alpha).fit(X, y)
         with pytest.raises(ValueError, match="must be from 1e-30 to 1e\\+30"):
-            Model(alphas=[1.0, alpha]).fit(X, y)
+            Model(alpha=[1.0, alpha]).fit(X, y)

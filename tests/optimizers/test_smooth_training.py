@@ -10,8 +10,8 @@ import pytest
 from smooth_cases import smooth_optimum
 from training_cases import CASES, Case, enumerated, optimum, random_case
 
+from corpora import load_wnut17, name_attributes
 from robustruct import AGM, SSVM
-from robustruct.datasets import load_wnut17, name_attributes
 from robustruct.losses import CostMatrix
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers import natural_variables

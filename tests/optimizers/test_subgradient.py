@@ -103,13 +103,13 @@ def test_a_checkpoint_belongs_to_the_options(tmp_path):
     case = CASES["chains"]
     given = {"alpha": case.alpha, "max_iter": 2, "tol": 1e-9}
     with pytest.warns(ConvergenceWarning):
-        AGM(optimizer=Subgradient(rule="sgd"), checkpoint=tmp_path, **given).fit(
-            case.graphs, case.y
+        AGM(optimizer=Subgradient(rule="sgd"), **given).fit(
+            case.graphs, case.y, checkpoint=tmp_path
         )
     kept = Checkpoint(tmp_path, resume=True)
-    other = AGM(optimizer=Subgradient(rule="adagrad"), checkpoint=kept, **given)
+    other = AGM(optimizer=Subgradient(rule="adagrad"), **given)
     with pytest.raises(IncompatibleError, match=r"optimizer was .*rule='sgd'"):
-        other.fit(case.graphs, case.y)
+        other.fit(case.graphs, case.y, checkpoint=kept)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robustruct.kernels.weight_vectors import (
+from robustruct.core.vectors import (
     absolute_penalty,
     add_multiple,
     add_slope,
@@ -16,7 +16,6 @@ from robustruct.kernels.weight_vectors import (
     least_slopes,
     moments_from_weights,
     penalty,
-    scale_rows,
     weights_from_moments,
 )
 
@@ -40,14 +39,6 @@ def test_a_multiple_is_added():
     to = np.array([1.0, -2.0, 3.0])
     add_multiple(to, 3.0, np.array([2.0, 0.5, -1.0]))
     np.testing.assert_array_equal(to, [7.0, -0.5, 0.0])
-
-
-@one_or_many
-def test_rows_are_scaled(n_squares):
-    theta, _, factors = drawn(n_squares)
-    out = np.empty(4)
-    scale_rows(theta, factors, out)
-    np.testing.assert_array_equal(out, theta * of_weights(factors))
 
 
 @one_or_many

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import TransitionMasks
 from robustruct.features import FeatureSpace
 from robustruct.graphs import Graph
 from robustruct.objectives.adversarial import Problem
@@ -71,7 +71,7 @@ class Case:
             np.ascontiguousarray(batch.from_user(np.concatenate(self.weights))),
             self.share,
             self.alpha,
-            Constraints.build(range(self.n_labels), self.forbidden),
+            TransitionMasks.build(range(self.n_labels), self.forbidden),
             hinge,
             n_jobs,
         )

@@ -17,7 +17,7 @@ def sequences() -> Comparison:
         Samples(test.X, test.y),
         "absolute",
         data="counter",
-        alphas=[0.1, 0.01],
+        alpha=[0.1, 0.01],
         n_examples=3,
     )
 
@@ -37,4 +37,4 @@ def trees() -> Comparison:
             words.append([f"<w{i}> {NASTY}" for i in range(5)])
         return Samples(X, y, captions=words)
 
-    return compare(samples(12), samples(10), data=NASTY, alphas=[0.1, 0.01], n_examples=2)
+    return compare(samples(12), samples(10), data=NASTY, alpha=[0.1, 0.01], n_examples=2)

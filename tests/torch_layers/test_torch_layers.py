@@ -9,6 +9,7 @@ import torch
 from torch_cases import ASYMMETRIC, chain_edges, game, gibbs_by_enumeration, mean_mistake
 
 import robustruct
+from robustruct import Constraints
 from robustruct.errors import IncompatibleError, InvalidInputError, InvalidTypeError
 from robustruct.torch import ChainAGM, ChainCRF
 
@@ -282,7 +283,9 @@ def test_masks_of_0_and_1_are_those_of_tokenizers(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("kind", [ChainAGM, ChainCRF])
-@pytest.mark.parametrize("constraints", [None, "BIO"])
+@pytest.mark.parametrize(
+    "constraints", [None, "BIO", [("O", "I-X")], Constraints("BIO", [("O", "O")])]
+)
 def test_exported_models_predict_the_same(kind, constraints, tmp_path) -> None:
     made = layer(kind, cost=ASYMMETRIC, labels=TAGS, constraints=constraints)
     made.tol = 1e-6

@@ -7,7 +7,7 @@ from typing import Any, assert_type
 import numpy as np
 from numpy.typing import NDArray
 
-from robustruct import AGM, CRF, SSVM, Graph, load, solve_game
+from robustruct import AGM, CRF, SSVM, AutoModel, Constraints, Graph, load, solve_game
 from robustruct.compat.sklearn_crfsuite import CRF as CRFsuite
 from robustruct.compat.sklearn_crfsuite.metrics import flat_accuracy_score
 from robustruct.losses import CostMatrix
@@ -29,6 +29,10 @@ crf = assert_type(CRF(alpha=0.01, l1=0.01, optimizer="owlqn", decision="bayes").
 for probabilities in assert_type(crf.predict_proba(X), list[NDArray[Any]]):
     print(probabilities.sum(axis=1))
 print(crf.top_features("N", 2), crf.predict_k_best(X, k=2)[0])
+
+ruled = CRF(alpha=[0.1, 1.0], constraints=Constraints(forbidden=[("N", "D")]))
+print(ruled.fit(X, y, cv=2, validation=(X, y), patience=3, max_time=60.0).n_iter_)
+assert_type(AutoModel(alpha=[1.0], max_time=60.0).fit(X, y, warm_start=True), AutoModel)
 
 rows, answers = np.eye(3), np.array([0, 1, 1])
 ssvm = assert_type(SSVM(alpha=0.1, class_weight="balanced").fit(rows, answers), SSVM)

@@ -9,12 +9,12 @@ import typer
 
 from robustruct._version import __version__
 from robustruct.cli import errors
-from robustruct.cli.compare import compare_cli
-from robustruct.cli.evaluate import evaluate_cli
+from robustruct.cli.compare import CompareOptions, compare_cli
+from robustruct.cli.evaluate import EvaluateOptions, evaluate_cli
 from robustruct.cli.inspect import inspect_cli
-from robustruct.cli.predict import predict_cli
-from robustruct.cli.train import train_cli
-from robustruct.cli.warm_up import warm_up_cli
+from robustruct.cli.options import command
+from robustruct.cli.predict import PredictOptions, predict_cli
+from robustruct.cli.train import TrainOptions, train_cli
 from robustruct.errors import RobustructError
 
 app = typer.Typer(
@@ -44,15 +44,14 @@ def robustruct(
     """Label sequences, trees and small graphs with models trained for the cost that matters."""
 
 
-for command, name in (
-    (train_cli, "train"),
-    (predict_cli, "predict"),
-    (evaluate_cli, "evaluate"),
-    (inspect_cli, "inspect"),
-    (compare_cli, "compare"),
-    (warm_up_cli, "warm-up"),
+for name, called in (
+    ("train", command(train_cli, TrainOptions)),
+    ("predict", command(predict_cli, PredictOptions)),
+    ("evaluate", command(evaluate_cli, EvaluateOptions)),
+    ("inspect", inspect_cli),
+    ("compare", command(compare_cli, CompareOptions)),
 ):
-    app.command(name, epilog=errors.HELP)(command)
+    app.command(name, epilog=errors.HELP)(called)
 
 
 def main() -> None:

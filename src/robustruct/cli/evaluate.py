@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,14 +12,12 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
-    CostOption,
+    CostOptions,
     DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
-    LossOption,
     ModelArgument,
-    OrderOption,
     QuietOption,
 )
 from robustruct.cli.tables import number, table
@@ -31,92 +30,59 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-def evaluate_cli(
-    model: ModelArgument,
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """All that can be said about judging a model by a file."""
+
+    model: ModelArgument
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin.")
-    ],
-    loss: LossOption = None,
-    cost: CostOption = None,
-    order: OrderOption = None,
-    decision: DecisionOption = None,
-    encoding: EncodingOption = "utf-8",
-    jobs: JobsOption = -1,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    ]
+    costs: CostOptions = field(default_factory=CostOptions)
+    decision: DecisionOption = None
+    encoding: EncodingOption = "utf-8"
+    jobs: JobsOption = -1
+    quiet: QuietOption = False
+    as_json: JsonOption = False
+
+
+def evaluate_cli(options: EvaluateOptions) -> None:
     """Compare a model's labels with those of a file.
 
     Prints the mean loss, precision, recall and F1 of every label, of spans where labels are BIO or
     BIOES, and the matrices of confusion and costs, whose rows are true and columns predicted
     labels.
     """
-    with errors.ready(quiet):
-        result = evaluate(
-            str(model),
-            data,
-            loss=loss,
-            costs=cost or (),
-            order=None if order is None else [label.strip() for label in order.split(",")],
-            decision=decision.value if decision else None,
-            encoding=encoding,
-            jobs=jobs,
-            progress_wanted=not quiet,
-        )
+    with errors.ready(options.quiet):
+        result = evaluate(options)
     for note in result["notes"]:
         print(f"robustruct: note: {note}", file=sys.stderr)
-    print(json.dumps(result, indent=2) if as_json else _report(result))
+    print(json.dumps(result, indent=2) if options.as_json else _report(result))
 
 
-def evaluate(
-    model: str,
-    data: str,
-    *,
-    loss: str | None = None,
-    costs: Any = (),
-    order: Any = None,
-    decision: str | None = None,
-    encoding: str = "utf-8",
-    jobs: int = -1,
-    progress_wanted: bool = False,
-) -> dict[str, Any]:
+def evaluate(options: EvaluateOptions) -> dict[str, Any]:
     """Label a file and compare.
 
-    Parameters
-    ----------
-    model, data : str
-        Files.
-    loss, costs, order
-        As for `ChosenLoss`; by default the loss that the model was trained for.
-    decision : "auto", "map", "predictor" or "bayes", optional
-        By default that of the model.
-    encoding : str
-    jobs : int
-    progress_wanted : bool
-
-    Returns
-    -------
-    dict
-        Ready for JSON. Matrices are [true, predicted] in the order of ``labels``.
+    The result is ready for JSON; matrices are [true, predicted] in the order of ``labels``.
     """
-    from robustruct.cli.loss import ChosenLoss, loss_name
+    from robustruct.cli.loss import loss_name
     from robustruct.losses import CostMatrix
 
-    estimator = load_model(model, decision)
-    estimator.set_params(n_jobs=jobs)
+    estimator = load_model(options.model, options.decision)
+    estimator.set_params(n_jobs=options.jobs)
     trained_for = estimator.loss_
     if isinstance(trained_for, CostMatrix) and trained_for.labels is trained_for.single is None:
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
-    options = ChosenLoss(loss or trained_for, costs, order, encoding)
-    counted = _tally(estimator, data, encoding, progress_wanted)
-    chosen = options.of(counted.labels)
+    loss = options.costs.chosen(trained_for, options.encoding)
+    counted = _tally(estimator, options)
+    chosen = loss.of(counted.labels)
     found = counted.evaluated(chosen, estimator.classes_)
     spans = None
     if found.spans is not None:
         spans = {"all": _scores(found.spans), "by_type": _all_scores(found.spans_by_type or {})}
     return {
         "model": type(estimator).__name__,
-        "data": data,
+        "data": options.data,
         "n_samples": found.n_samples,
         "n_nodes": found.n_nodes,
         "loss": found.loss,
@@ -132,13 +98,16 @@ def evaluate(
     }
 
 
-def _tally(estimator: StructuredModel, data: str, encoding: str, wanted: bool) -> Tally:
+def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
     from robustruct.errors import FileFormatError
     from robustruct.evaluation.evaluate import compared_file, tally
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
-    with Lines(data, encoding) as lines, progress(f"labelling {lines.name}", wanted) as show:
+    with (
+        Lines(options.data, options.encoding) as lines,
+        progress(f"labelling {lines.name}", not options.quiet) as show,
+    ):
         pace = Pace()
         if not lines.head(1):
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")

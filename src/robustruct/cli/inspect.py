@@ -49,7 +49,7 @@ def inspect_cli(
     Example: robustruct inspect chunks.model --why test.conll --sample 3 --token 7
     """
     with errors.ready():
-        estimator = load_model(str(model))
+        estimator = load_model(model)
         if why is not None:
             text, explanation = explain(estimator, why, sample, node, against, encoding)
             if as_json:
@@ -81,6 +81,7 @@ def inspect(
         Ready for JSON. Costs are [true, predicted] in the order of ``labels``.
     """
     from robustruct.cli.loss import loss_name
+    from robustruct.constraints import Constraints
 
     known = {str(label): label for label in model.classes_.tolist()}
     wanted = list(known) if labels is None else labels
@@ -99,7 +100,7 @@ def inspect(
             "tol": model.tol,
             "temperature": finite_or_word(model.temperature_),
             "decision": model.decision_ if model.decision == "auto" else model.decision,
-            "constraints": model.constraints,
+            "constraints": Constraints.of(model.constraints).scheme,
         },
         "input": form,
         "n_features": model.node_weights_.shape[0],

@@ -1,53 +1,17 @@
-"""Options that several subcommands share."""
+"""Options that several subcommands share, and commands made of objects of options."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-
-class FormatName(StrEnum):
-    """Formats of input files."""
-
-    conll = "conll"
-    crfsuite = "crfsuite"
-    json_lines = "json-lines"
-
-
-class Separator(StrEnum):
-    """What separates columns."""
-
-    blanks = "blanks"
-    tab = "tab"
-
-
-class Decision(StrEnum):
-    """How labels are chosen."""
-
-    auto = "auto"
-    map = "map"
-    predictor = "predictor"
-    bayes = "bayes"
-
-
-class Scheme(StrEnum):
-    """Tagging schemes whose rules can be enforced."""
-
-    bio = "BIO"
-    bioes = "BIOES"
-
-
-class BadLabelsChoice(StrEnum):
-    """What to do about training labels that break the rules."""
-
-    repair = "repair"
-    error = "error"
-    drop = "drop"
-
+if TYPE_CHECKING:
+    from robustruct.cli.loss import ChosenLoss
+    from robustruct.losses import Loss
 
 AUTO = "auto"
 
@@ -60,7 +24,7 @@ AlphaOption = Annotated[
     ),
 ]
 DecisionOption = Annotated[
-    Decision | None,
+    Literal["auto", "map", "predictor", "bayes"] | None,
     typer.Option(
         help="Predict the best-scoring labelling (map), the likeliest labels of the predictor's "
         "strategy (predictor), or those of least expected cost (bayes).  [default: what costs "
@@ -68,69 +32,116 @@ DecisionOption = Annotated[
     ),
 ]
 ConstraintsOption = Annotated[
-    Scheme | None, typer.Option(help="Predict only what the rules of this scheme allow.")
+    Literal["BIO", "BIOES"] | None,
+    typer.Option(help="Predict only what the rules of this scheme allow."),
 ]
 BadLabelsOption = Annotated[
-    BadLabelsChoice,
+    Literal["repair", "error", "drop"],
     typer.Option(
         help="What to do about training labels that break --constraints: read them as the CoNLL "
         "scorer does, refuse them, or leave their samples out."
     ),
 ]
 MaxIterOption = Annotated[int, typer.Option(min=1, help="Most passes over the data.")]
-LossOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|FILE.csv",
-        help="What a mistake costs: hamming, absolute, squared, or a CSV file with label names, "
-        "rows: true label, columns: predicted label.",
-    ),
-]
-CostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TRUE>PREDICTED=COST",
-        help='Change one cost: "B-PER>O=5" says that predicting O where B-PER is true costs 5. '
-        "A star stands for every label. May be repeated; later ones win.",
-    ),
-]
-OrderOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LABEL,LABEL,...",
-        help="Order of labels that are not numbers, for the losses absolute and squared.",
-    ),
-]
-FormatOption = Annotated[
-    FormatName | None,
-    typer.Option("--format", help="Format of the data; by default it is recognised."),
-]
-TemplateOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
-]
-LabelColumnOption = Annotated[
-    int | None,
-    typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="0,1,...",
-        help="Columns that the default template reads, words first; by default all others.",
-    ),
-]
-SeparatorOption = Annotated[
-    Separator | None,
-    typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
-]
 EncodingOption = Annotated[str, typer.Option(help="Encoding of text files.")]
 JobsOption = Annotated[int, typer.Option(help="Threads; -1 is one for each core.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File that `robustruct train` wrote.")
+    str, typer.Argument(metavar="MODEL", help="File that `robustruct train` wrote.")
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOptions:
+    """What mistakes cost."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE.csv",
+            help="What a mistake costs: hamming, absolute, squared, or a CSV file with label "
+            "names, rows: true label, columns: predicted label.  [default: that of the model; "
+            "in training hamming]",
+        ),
+    ] = None
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRUE>PREDICTED=COST",
+            help='Change one cost: "B-PER>O=5" says that predicting O where B-PER is true costs '
+            "5. A star stands for every label. May be repeated; later ones win.",
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL,LABEL,...",
+            help="Order of labels that are not numbers, for the losses absolute and squared.",
+        ),
+    ] = None
+
+    def chosen(self, default: str | Loss, encoding: str) -> ChosenLoss:
+        """The loss for labels that are not known yet."""
+        from robustruct.cli.loss import ChosenLoss
+
+        order = None if self.order is None else [part.strip() for part in self.order.split(",")]
+        return ChosenLoss(self.loss or default, self.cost or (), order, encoding)
+
+    def name(self, default: str) -> str:
+        """The loss in words, with its changes."""
+        changes = [", ".join(self.cost)] if self.cost else []
+        return " with ".join([self.loss or default, *changes])
+
+    def as_arguments(self, default: str) -> list[str]:
+        """The same on the command line, unless it is the default there."""
+        loss = self.loss or default
+        arguments = [] if loss == "hamming" else ["--loss", loss]
+        for cost in self.cost or ():
+            arguments += ["--cost", cost]
+        return arguments + ([] if self.order is None else ["--order", self.order])
+
+
+def command(run: Callable[[Any], None], options: type[Any]) -> Callable[..., None]:
+    """A function as typer takes it: a parameter for every field of the dataclass ``options``.
+
+    Fields that are dataclasses themselves are groups, whose own fields take their place.
+    """
+
+    def call(**given: Any) -> None:
+        run(_made(options, given))
+
+    parameters = list(_parameters(options))
+    call.__doc__ = run.__doc__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _parameters(options: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(options, include_extras=True)
+    found = list[inspect.Parameter]()
+    for field in fields(options):
+        hint = hints[field.name]
+        if is_dataclass(hint):
+            found += _parameters(hint)  # type: ignore[arg-type]
+        else:
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            kind = inspect.Parameter.KEYWORD_ONLY
+            found.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
+    return found
+
+
+def _made(options: type[Any], given: dict[str, Any]) -> Any:
+    hints = get_type_hints(options)
+    return options(
+        **{
+            field.name: _made(hints[field.name], given)
+            if is_dataclass(hints[field.name])
+            else given[field.name]
+            for field in fields(options)
+        }
+    )
 
 
 def alphas_of(given: Sequence[str]) -> list[float] | str:
@@ -143,20 +154,3 @@ def alphas_of(given: Sequence[str]) -> list[float] | str:
         raise typer.BadParameter(
             f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"
         ) from None
-
-
-def listed_numbers(text: str | None, option: str) -> list[int] | None:
-    """The numbers in "0,2"; anything else is wrong usage."""
-    if text is None:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a list of numbers such as 0,2", param_hint=option
-        ) from None
-
-
-def listed(text: str | None) -> list[str] | None:
-    """The names in "low,high"."""
-    return None if text is None else [part.strip() for part in text.split(",")]

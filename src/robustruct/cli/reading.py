@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
+from robustruct.cli.options import EncodingOption
 from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -14,69 +16,124 @@ if TYPE_CHECKING:
     from robustruct.formats.shards import ShardedData
     from robustruct.formats.templates import Template
 
+POSITION = "position"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """What the user says about a labelled file; None is left to `read_corpus` to find out."""
 
-    form: str | None = None
-    """Name of the format."""
-    template: str | None = None
-    """File with a template."""
-    label_column: int | None = None
-    columns: Sequence[int] | None = None
-    """What the default template reads."""
-    weight_column: int | None = None
-    separator: str | None = None
-    encoding: str = "utf-8"
+    form: Annotated[
+        Literal["conll", "crfsuite", "json-lines"] | None,
+        typer.Option("--format", help="Format of the data; by default it is recognised."),
+    ] = None
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Features of columns, in the syntax of CRF++."),
+    ] = None
+    label_column: Annotated[
+        int | None,
+        typer.Option(help="Column of the labels, from 0; negative: from the last.  [default: -1]"),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,1,...",
+            help="Columns that the default template reads, words first; by default all others.",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar=f"{POSITION}|COLUMN",
+            help="Weight of each node's cost: growing with its position, or from a column.",
+        ),
+    ] = None
+    separator: Annotated[
+        Literal["blanks", "tab"] | None,
+        typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
+    ] = None
+    encoding: EncodingOption = "utf-8"
 
     def __post_init__(self) -> None:
         if self.template is not None and self.columns is not None:
             raise InvalidInputError("a template names its own columns; leave out --columns.")
+        self._columns_read()
+        self._weight_column()
 
-    def read(self, path: str, progress_wanted: bool, *, captions: bool = False) -> Corpus:
+    @property
+    def by_position(self) -> bool:
+        """Whether nodes weigh more the later they stand."""
+        return self.weights == POSITION
+
+    def read(self, path: str, quiet: bool, *, captions: bool = False) -> Corpus:
         """The samples of a file."""
-        return self._read(path, self.form, progress_wanted, captions=captions, **self._columns())
+        return self._read(path, self.form, quiet, captions=captions, **self._columns())
 
     def shards(self, pattern: str, **options: Any) -> ShardedData:
         """Files that match a pattern; ``options`` are those of `ShardedData`."""
         from robustruct.formats.shards import ShardedData
 
+        if self.by_position:
+            raise InvalidInputError(
+                f"--weights {POSITION} needs all samples in this process; shards take the number "
+                "of a column."
+            )
         return ShardedData.from_files(
             pattern, form=self.form, encoding=self.encoding, **options, **self._columns()
         )
 
-    def read_alike(
-        self, path: str, form: Format, progress_wanted: bool, *, captions: bool = False
-    ) -> Corpus:
+    def read_alike(self, path: str, form: Format, quiet: bool, *, captions: bool = False) -> Corpus:
         """The samples of another file, in the format found in the first."""
-        return self._read(path, form, progress_wanted, captions=captions)
+        return self._read(path, form, quiet, captions=captions)
 
-    def _read(
-        self, path: str, form: Format | str | None, progress_wanted: bool, **options: Any
-    ) -> Corpus:
+    def _read(self, path: str, form: Format | str | None, quiet: bool, **options: Any) -> Corpus:
+        from robustruct.datasets import position_weights
         from robustruct.formats.corpus import read_corpus
         from robustruct.progress import Pace, progress
 
         pace = Pace()
-        with progress(f"reading {path}", progress_wanted) as show:
-            return read_corpus(
+        with progress(f"reading {path}", not quiet) as show:
+            corpus = read_corpus(
                 path,
                 form,
                 encoding=self.encoding,
                 watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
                 **options,
             )
+        if self.by_position:
+            return replace(corpus, node_weight=position_weights(corpus.y))
+        return corpus
 
     def _columns(self) -> dict[str, Any]:
         options = {
             "template": self._read_template(),
             "label_column": self.label_column,
-            "columns": self.columns,
-            "weight_column": self.weight_column,
+            "columns": self._columns_read(),
+            "weight_column": self._weight_column(),
             "separator": self.separator,
         }
         return {name: value for name, value in options.items() if value is not None}
+
+    def _columns_read(self) -> list[int] | None:
+        if self.columns is None:
+            return None
+        try:
+            return [int(part) for part in self.columns.split(",")]
+        except ValueError:
+            raise InvalidInputError(
+                f"--columns {self.columns} is not a list of numbers such as 0,2."
+            ) from None
+
+    def _weight_column(self) -> int | None:
+        if self.weights is None or self.by_position:
+            return None
+        try:
+            return int(self.weights)
+        except ValueError:
+            raise InvalidInputError(
+                f"--weights {self.weights}: say {POSITION}, or the number of a column, from 0."
+            ) from None
 
     def _read_template(self) -> Template | None:
         from robustruct.formats.templates import Template

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,80 +18,67 @@ if TYPE_CHECKING:
 ANSWER_WITHIN = 5.0  # seconds that a cluster has to show up
 
 
-class EngineName(StrEnum):
-    """Where training is done."""
-
-    here = "here"
-    dask = "dask"
-
-
-ShardsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATTERN",
-        help="Instead of DATA: labelled files that belong together, such as 'part-*.conll.gz', in "
-        "quotes. Each is read where it is worked on.",
-    ),
-]
-MinCountOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Leave out attributes that all shards give fewer times than this."),
-]
-HashedOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="With shards: attributes share so many columns by a hash of their names, and no list "
-        "of names is made.",
-    ),
-]
-EngineOption = Annotated[
-    EngineName,
-    typer.Option(
-        help="Train in this process, or on the workers of a Dask cluster, each with --jobs "
-        "threads. Without --scheduler, dask starts workers on this machine that share its cores."
-    ),
-]
-SchedulerOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a cluster that is running, such as tcp://host:8786.",
-    ),
-]
-CheckpointOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER", help="Keep the state of training there, so that --resume can go on."
-    ),
-]
-CheckpointEveryOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PASSES|TIME",
-        help="Passes between checkpoints, such as 10, or time, such as 30s, 10min or 2h.  "
-        "[default: 60s]",
-    ),
-]
-ResumeOption = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on from the last checkpoint in the folder, if there is one."),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """What the user says about places and interruptions; combinations are checked."""
 
-    shards: str | None = None
-    """A pattern of files."""
-    min_count: int | None = None
-    hashed: int | None = None
-    engine: str = EngineName.here.value
-    scheduler: str | None = None
-    checkpoint: str | None = None
-    checkpoint_every: str | None = None
-    resume: bool = False
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Instead of DATA: labelled files that belong together, such as "
+            "'part-*.conll.gz', in quotes. Each is read where it is worked on.",
+        ),
+    ] = None
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Leave out attributes that all shards give fewer times than this."
+        ),
+    ] = None
+    hashed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="With shards: attributes share so many columns by a hash of their names, and no "
+            "list of names is made.",
+        ),
+    ] = None
+    engine: Annotated[
+        Literal["here", "dask"],
+        typer.Option(
+            help="Train in this process, or on the workers of a Dask cluster, each with --jobs "
+            "threads. Without --scheduler, dask starts workers on this machine that share its "
+            "cores."
+        ),
+    ] = "here"
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a cluster that is running, such as tcp://host:8786.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep the state of training there, so that --resume can go on."
+        ),
+    ] = None
+    checkpoint_every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PASSES|TIME",
+            help="Passes between checkpoints, such as 10, or time, such as 30s, 10min or 2h.  "
+            "[default: 60s]",
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on from the last checkpoint in the folder, if there is one."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         if self.shards is None and self.min_count is not None:
@@ -104,7 +90,7 @@ class Scale:
                 "--min-count needs the names of attributes, which --hashed does not keep; choose "
                 "one of the two."
             )
-        if self.engine != EngineName.dask and self.scheduler is not None:
+        if self.engine != "dask" and self.scheduler is not None:
             raise InvalidInputError("--scheduler goes with --engine dask.")
         if self.checkpoint is None and (self.resume or self.checkpoint_every is not None):
             option = "--resume" if self.resume else "--checkpoint-every"
@@ -129,7 +115,7 @@ class Scale:
                     f"--alpha {needs}; choose it on one of the files, robustruct train FILE "
                     "--alpha auto, then give that number with --shards."
                 )
-            if self.engine == EngineName.dask:
+            if self.engine == "dask":
                 raise InvalidInputError(
                     f"--alpha {needs}; choose it with --engine here, then give that number."
                 )
@@ -158,8 +144,8 @@ class Scale:
         return int(given) if given.isdecimal() else given
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """What the model is told about checkpoints."""
+    def fit_options(self) -> dict[str, Any]:
+        """What ``fit`` is told about checkpoints."""
         if self.checkpoint is None:
             return {}
         from robustruct.optimizers.checkpoints import Checkpoint
@@ -181,13 +167,13 @@ class Scale:
 
     def threads(self, jobs: int) -> int:
         """How many each process uses: workers of this machine share its cores, one each."""
-        own_cluster = self.engine == EngineName.dask and self.scheduler is None
+        own_cluster = self.engine == "dask" and self.scheduler is None
         return 1 if own_cluster and jobs < 0 else jobs
 
     @contextmanager
     def connected(self, jobs: int) -> Iterator[Engine | None]:
         """The engine, ready to work; None is this process."""
-        if self.engine != EngineName.dask:
+        if self.engine != "dask":
             yield None
             return
         from robustruct.engines import DaskEngine  # says what to install if there is no Dask

@@ -8,9 +8,8 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,41 +17,19 @@ from robustruct.cli import errors
 from robustruct.cli.options import (
     AUTO,
     AlphaOption,
-    BadLabelsChoice,
     BadLabelsOption,
-    ColumnsOption,
     ConstraintsOption,
-    CostOption,
+    CostOptions,
     DecisionOption,
-    EncodingOption,
-    FormatOption,
     JobsOption,
     JsonOption,
-    LabelColumnOption,
-    LossOption,
     MaxIterOption,
-    OrderOption,
     QuietOption,
-    SeparatorOption,
-    TemplateOption,
     alphas_of,
-    listed,
-    listed_numbers,
 )
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
-from robustruct.cli.scale import (
-    CheckpointEveryOption,
-    CheckpointOption,
-    EngineName,
-    EngineOption,
-    HashedOption,
-    MinCountOption,
-    ResumeOption,
-    Scale,
-    SchedulerOption,
-    ShardsOption,
-)
+from robustruct.cli.scale import Scale
 from robustruct.cli.tables import finite_or_word, number, table
 from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.status import Status
@@ -63,35 +40,28 @@ if TYPE_CHECKING:
     from robustruct.formats.sample import Format
     from robustruct.models.base import StructuredModel
 
-
-class ModelName(StrEnum):
-    """Models that can be trained."""
-
-    auto = "auto"
-    agm = "agm"
-    crf = "crf"
-    ssvm = "ssvm"
+LOSS = "hamming"  # where none is given
 
 
-def train_cli(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """All that can be said about training a model from files."""
+
+    output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")]
     data: Annotated[
         list[str] | None,  # one, but who forgets the quotes of --shards gives more
         typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin."),
-    ] = None,
-    shards: ShardsOption = None,
+    ] = None
     model: Annotated[
-        ModelName | None,
+        Literal["auto", "agm", "crf", "ssvm"] | None,
         typer.Option(
             help="agm and ssvm are trained for the costs, crf decides by them; auto takes what "
             "costs least on held-out samples, of these and what lies between them.  [default: "
             "auto; for shards and engines, agm]",
         ),
-    ] = None,
-    loss: LossOption = "hamming",
-    cost: CostOption = None,
-    order: OrderOption = None,
-    alpha: AlphaOption = None,
+    ] = None
+    costs: CostOptions = field(default_factory=CostOptions)
+    alpha: AlphaOption = None
     temperature: Annotated[
         str | None,
         typer.Option(
@@ -99,53 +69,48 @@ def train_cli(
             help="Weight of the log loss beside the cost, for agm and ssvm; auto finds it on "
             "held-out samples.  [default: 0]",
         ),
-    ] = None,
+    ] = None
     folds: Annotated[
         int | None,
         typer.Option(
             min=2, help="Folds of held-out samples.  [default: 5, of which large data need one]"
         ),
-    ] = None,
-    time_limit: Annotated[
+    ] = None
+    max_time: Annotated[
         float | None,
         typer.Option(
             min=0.001, metavar="SECONDS", help="For training, with all that is chosen in it."
         ),
-    ] = None,
+    ] = None
     tol: Annotated[
         float | None,
         typer.Option(help="Certified relative gap to stop at: by default 0.01, for crf 0.001."),
-    ] = None,
-    max_iter: MaxIterOption = 1000,
-    dev: Annotated[
+    ] = None
+    max_iter: MaxIterOption = 1000
+    validation: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Labelled file: stop when its loss stops falling."),
-    ] = None,
-    decision: DecisionOption = None,
-    constraints: ConstraintsOption = None,
-    bad_labels: BadLabelsOption = BadLabelsChoice.repair,
-    form: FormatOption = None,
-    template: TemplateOption = None,
-    label_column: LabelColumnOption = None,
-    columns: ColumnsOption = None,
-    weights: Annotated[
-        int | None,
-        typer.Option(metavar="COLUMN", help="Column with the weight of each token's cost."),
-    ] = None,
-    separator: SeparatorOption = None,
-    encoding: EncodingOption = "utf-8",
-    min_count: MinCountOption = None,
-    hashed: HashedOption = None,
-    engine: EngineOption = EngineName.here,
-    scheduler: SchedulerOption = None,
-    checkpoint: CheckpointOption = None,
-    checkpoint_every: CheckpointEveryOption = None,
-    resume: ResumeOption = False,
-    jobs: JobsOption = -1,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal models.")] = 0,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    ] = None
+    decision: DecisionOption = None
+    constraints: ConstraintsOption = None
+    bad_labels: BadLabelsOption = "repair"
+    layout: Layout = field(default_factory=Layout)
+    scale: Scale = field(default_factory=Scale)
+    jobs: JobsOption = -1
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal models.")] = 0
+    quiet: QuietOption = False
+    as_json: JsonOption = False
+
+    def __post_init__(self) -> None:
+        self.scale.check(self.data or (), self.alphas)
+
+    @property
+    def alphas(self) -> Sequence[float] | str:
+        """Penalties to choose from: none, one, several or "auto"."""
+        return alphas_of(self.alpha or ())
+
+
+def train_cli(options: TrainOptions) -> None:
     """Train a model on a labelled file, or on many.
 
     The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
@@ -159,152 +124,52 @@ def train_cli(
     time: robustruct train --shards 'part-*.gz' -o chunks.model --engine dask --scheduler
     tcp://host:8786 --checkpoint kept
     """
-    scale = Scale(
-        shards=shards,
-        min_count=min_count,
-        hashed=hashed,
-        engine=engine.value,
-        scheduler=scheduler,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-    )
-    alphas = alphas_of(alpha or ())
-    scale.check(data or (), alphas)
-    with errors.ready(quiet):
-        result = train(
-            data[0] if data else None,
-            str(output),
-            model=model.value if model else None,
-            loss=loss or "hamming",
-            costs=cost or (),
-            order=listed(order),
-            alphas=alphas,
-            temperature=_temperature(temperature),
-            folds=folds,
-            time_limit=time_limit,
-            tol=tol,
-            max_iter=max_iter,
-            dev=dev,
-            decision=decision.value if decision else None,
-            constraints=constraints.value if constraints else None,
-            bad_labels=bad_labels.value,
-            layout=Layout(
-                form=form.value if form else None,
-                template=None if template is None else str(template),
-                label_column=label_column,
-                columns=listed_numbers(columns, "--columns"),
-                weight_column=weights,
-                separator=separator.value if separator else None,
-                encoding=encoding,
-            ),
-            scale=scale,
-            jobs=jobs,
-            seed=seed,
-            progress_wanted=not quiet,
-        )
+    with errors.ready(options.quiet):
+        result = train(options)
     for note in result["notes"]:
         print(f"robustruct: note: {note}", file=sys.stderr)
-    print(json.dumps(result, indent=2) if as_json else _summary(result))
+    print(json.dumps(result, indent=2) if options.as_json else _summary(result))
 
 
-def train(
-    data: str | None,
-    output: str,
-    *,
-    model: str | None = None,
-    loss: str = "hamming",
-    costs: Sequence[str] = (),
-    order: Sequence[str] | None = None,
-    alphas: Sequence[float] | str = (),
-    temperature: float | str | None = None,
-    folds: int | None = None,
-    time_limit: float | None = None,
-    tol: float | None = None,
-    max_iter: int = 1000,
-    dev: str | None = None,
-    decision: str | None = None,
-    constraints: str | None = None,
-    bad_labels: str = "repair",
-    layout: Layout = Layout(),  # noqa: B008 (it cannot change)
-    scale: Scale = Scale(),  # noqa: B008
-    jobs: int = -1,
-    seed: int = 0,
-    progress_wanted: bool = False,
-) -> dict[str, Any]:
-    """Read, train and write; the result says what was done.
+def train(options: TrainOptions) -> dict[str, Any]:
+    """Read, train and write; the result, ready for JSON, says what was done."""
+    from robustruct.constraints import Constraints
 
-    Parameters
-    ----------
-    data : str, optional
-        The labelled file; None if ``scale`` names shards.
-    output : str
-        The model file.
-    model : "auto", "agm", "crf" or "ssvm", optional
-        By default "auto", or for shards and engines "agm".
-    loss, costs, order
-        As for `ChosenLoss`.
-    alphas : sequence of float, or "auto"
-        None, one, or several to choose from.
-    temperature : float or "auto", optional
-    folds : int, optional
-    time_limit : float, optional
-        Seconds that training may take, with all that is chosen in it.
-    tol : float, optional
-    max_iter : int
-    dev : str, optional
-        Labelled file to stop by.
-    decision : "auto", "map", "predictor" or "bayes", optional
-    constraints : "BIO" or "BIOES", optional
-    bad_labels : "repair", "error" or "drop"
-    layout : Layout
-        Of the labelled files.
-    scale : Scale
-        Shards, engine and checkpoints.
-    jobs, seed : int
-    progress_wanted : bool
-
-    Returns
-    -------
-    dict
-        Ready for JSON.
-    """
-    from robustruct.cli.loss import ChosenLoss
-
-    check_writable(output)
+    check_writable(options.output)
+    scale, temperature = options.scale, _temperature(options.temperature)
+    model = options.model
     if model is None:
-        in_memory = scale.shards is None and scale.engine == EngineName.here.value
+        in_memory = scale.shards is None and scale.engine == "here"
         # A temperature is a matter of one model, a choice of it a matter of samples in memory.
         model = "auto" if in_memory and temperature is None else "agm"
+    rules = options.constraints and Constraints(options.constraints, bad_labels=options.bad_labels)
+    of_choice = {"cv": options.folds, "max_time": options.max_time}
+    of_choice = {name: value for name, value in of_choice.items() if value is not None}
     estimator = _untrained(
         model,
-        alphas,
+        options.alphas,
         temperature=temperature,
-        max_time=time_limit,
-        max_iter=max_iter,
-        tol=tol,
-        decision=decision,
-        constraints=constraints,
-        bad_labels=bad_labels,
-        cv=folds,
-        n_jobs=scale.threads(jobs),
-        random_state=seed,
-        verbose=int(progress_wanted),
-        **scale.parameters,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        decision=options.decision,
+        constraints=rules,
+        n_jobs=scale.threads(options.jobs),
+        random_state=options.seed,
+        verbose=int(not options.quiet),
+        **(of_choice if model == AUTO else {}),
     )
-    chosen = ChosenLoss(loss, costs, order, layout.encoding)
+    of_fit = {**({} if model == AUTO else of_choice), **scale.fit_options}
+    chosen = options.costs.chosen(LOSS, options.layout.encoding)
     read = 0.0
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        with scale.connected(jobs) as engine:
-            if engine is not None:
-                estimator.set_params(engine=engine)
+        with scale.connected(options.jobs) as engine:
+            of_fit["engine"] = engine
             if scale.shards is not None:
-                _fit_shards(estimator, scale, layout, dev, chosen)
+                _fit_shards(estimator, options, chosen, of_fit)
             else:
-                assert data is not None
-                read = _fit_file(estimator, data, layout, dev, chosen) - started
+                read = _fit_file(estimator, options, chosen, of_fit) - started
     if estimator.status_ is Status.INTERRUPTED:
         how = scale.after_interruption()
         print(f"robustruct: interrupted; no model was written. {how}", file=sys.stderr)
@@ -312,15 +177,15 @@ def train(
     trained = time.perf_counter()
     # What is kept speaks of the model, not of the circumstances of its training.
     estimator.set_params(verbose=0)
-    estimator.save(output)
+    estimator.save(options.output)
     return {
         **_described(estimator),
-        "data": scale.shards or data,
-        "loss": " with changes ".join([loss, *([", ".join(costs)] if costs else [])]),
+        "data": scale.shards or (options.data or [""])[0],
+        "loss": options.costs.name(LOSS),
         "seconds_reading": read,
         "seconds_training": trained - started - read,
-        "output": output,
-        "bytes": os.path.getsize(output),
+        "output": options.output,
+        "bytes": os.path.getsize(options.output),
         "notes": [str(warning.message) for warning in caught],
     }
 
@@ -343,7 +208,7 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
         "gap": estimator.duality_gap_,
         "tol": estimator.tol,
         "n_iter": estimator.n_iter_,
-        "dev_loss": getattr(estimator, "validation_loss_", None),
+        "validation_loss": getattr(estimator, "validation_loss_", None),
     }
 
 
@@ -366,8 +231,8 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
 
     kind = {name.removesuffix("Model").lower(): kind for name, kind in MODELS.items()}[model]
     if alphas:
-        single = not isinstance(alphas, str) and len(alphas) == 1 and model != AUTO
-        parameters |= {"alpha": alphas[0]} if single else {"alphas": alphas}
+        single = not isinstance(alphas, str) and len(alphas) == 1
+        parameters["alpha"] = alphas[0] if single else alphas
     given = {name: value for name, value in parameters.items() if value is not None}
     unknown = sorted(set(given) - set(kind._parameters))
     if unknown:
@@ -380,52 +245,59 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
 
 
 def _fit_file(
-    estimator: StructuredModel, data: str, layout: Layout, dev: str | None, chosen: ChosenLoss
+    estimator: StructuredModel, options: TrainOptions, chosen: ChosenLoss, of_fit: dict[str, Any]
 ) -> float:
     """Read a file and train on it; returns when the first was done."""
-    from robustruct.bad_labels import Rules, clean_corpus
+    from robustruct.bad_labels import clean_corpus
+    from robustruct.constraints import Constraints
     from robustruct.formats.recognise import stored
     from robustruct.labels import sorted_labels
 
-    corpus = layout.read(data, bool(estimator.verbose))
-    rules = Rules.of(estimator.constraints, estimator.bad_labels)
-    if rules is not None:  # here, so that the warning names lines
+    assert options.data is not None
+    data = options.data[0]
+    corpus = options.layout.read(data, options.quiet)
+    rules = Constraints.of(estimator.constraints)
+    if rules.cleans_labels:  # here, so that the warning names lines
         corpus = clean_corpus(corpus, rules)
         corpus.bad_labels.warn(rules)
-    held_out = _read_dev(estimator, dev, layout, corpus.format)
+    held_out = _held_out(options, corpus.format)
     read = time.perf_counter()
     labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
     estimator.set_params(loss=chosen.of(labels))
     validation = None if held_out is None else (held_out.X, held_out.y)
-    dev_lines = () if held_out is None else held_out.lines
+    lines = () if held_out is None else held_out.lines
     with (
-        errors_at_lines(dev or "", dev_lines, validation=True),
+        errors_at_lines(options.validation or "", lines, validation=True),
         errors_at_lines(data, corpus.lines),
     ):
-        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation)
+        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation, **of_fit)
     estimator.input_ = stored(corpus.format)
     return read
 
 
 def _fit_shards(
-    estimator: StructuredModel, scale: Scale, layout: Layout, dev: str | None, chosen: ChosenLoss
+    estimator: StructuredModel, options: TrainOptions, chosen: ChosenLoss, of_fit: dict[str, Any]
 ) -> None:
     """Train on shards, which are read where they are worked on, and only then tell their labels."""
+    scale = options.scale
     assert scale.shards is not None
-    shards = layout.shards(scale.shards, min_count=scale.min_count or 1, hashed=scale.hashed)
+    shards = options.layout.shards(
+        scale.shards, min_count=scale.min_count or 1, hashed=scale.hashed
+    )
     assert shards.format is not None
-    held_out = _read_dev(estimator, dev, layout, shards.format)
+    held_out = _held_out(options, shards.format)
     estimator.set_params(loss=chosen)
     validation = None if held_out is None else (held_out.X, held_out.y)
-    with errors_at_lines(dev or "", () if held_out is None else held_out.lines, validation=True):
-        estimator.fit(shards, validation=validation)
+    lines = () if held_out is None else held_out.lines
+    with errors_at_lines(options.validation or "", lines, validation=True):
+        estimator.fit(shards, validation=validation, **of_fit)
     estimator.set_params(loss=chosen.of(estimator.classes_))
 
 
-def _read_dev(
-    estimator: StructuredModel, dev: str | None, layout: Layout, form: Format
-) -> Corpus | None:
-    return None if dev is None else layout.read_alike(dev, form, bool(estimator.verbose))
+def _held_out(options: TrainOptions, form: Format) -> Corpus | None:
+    if options.validation is None:
+        return None
+    return options.layout.read_alike(options.validation, form, options.quiet)
 
 
 def _summary(result: dict[str, Any]) -> str:
@@ -445,8 +317,8 @@ def _summary(result: dict[str, Any]) -> str:
         ["alpha", number(result["alpha"])],
         ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
     ]
-    if result["dev_loss"] is not None:
-        rows.append(["loss on dev", f"{result['dev_loss']:.4f}"])
+    if result["validation_loss"] is not None:
+        rows.append(["validation loss", f"{result['validation_loss']:.4f}"])
     if result["alpha_scores"] is not None:
         for alpha, score in result["alpha_scores"].items():
             rows.append([f"alpha {number(float(alpha))}", f"held-out loss {-score:.4f}"])

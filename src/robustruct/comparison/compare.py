@@ -294,7 +294,7 @@ def compare(
     data: str = "data",
     loss_name: str | None = None,
     folds: int | None = None,
-    alphas: Any = "auto",
+    alpha: Any = "auto",
     decision: str = "auto",
     max_time: float | None = None,
     n_examples: int = 8,
@@ -319,8 +319,8 @@ def compare(
         What to call them.
     folds : int, optional
         Test every sample once, in so many folds; alpha is chosen anew within each.
-    alphas : "auto" or sequence of float
-        Penalties to choose from.
+    alpha : "auto", sequence of float, or float
+        Penalties to choose from, or the one to take.
     decision : "auto", "map", "predictor" or "bayes"
         How labels are chosen, for those models that can.
     max_time : float, optional
@@ -351,7 +351,7 @@ def compare(
             _compile(kind(loss, n_jobs=n_jobs, random_state=seed, **parameters), parts[0].train)
     options = {
         "loss": loss,
-        "alphas": alphas,
+        "alpha": alpha,
         "n_jobs": n_jobs,
         "random_state": seed,
         "verbose": verbose,
@@ -411,8 +411,7 @@ def _check_sizes(parts: Sequence[Split]) -> None:
 def _compile(model: StructuredModel, train: Samples) -> None:
     """Fit a few samples: compilation, a matter of the first run only, stays out of the times."""
     few = train.take(np.arange(min(len(train), 2 * FEWEST)))
-    model.set_params(alphas=[1.0], max_iter=2)
-    _trained(model, few)
+    _trained(model.set_params(alpha=[1.0], max_iter=2), few)
     model.predict(few.X)
 
 
@@ -424,8 +423,7 @@ def _all_trained(
     notes: list[str] = []
     for name, kind in KINDS.items():
         given = {**options, "decision": decision}
-        if max_time is not None:
-            given["max_time"] = SHARES[name] * max_time / len(parts)
+        limit = None if max_time is None else SHARES[name] * max_time / len(parts)
         try:
             check_parameters(kind(**given))
         except InvalidInputError as error:
@@ -434,7 +432,7 @@ def _all_trained(
             given["decision"] = "auto"
             notes.append(f"{name} cannot decide by {decision!r}; it took what suits it.")
         for part in parts:
-            fit, warned = _trained(kind(**given), part.train)
+            fit, warned = _trained(kind(**given), part.train, limit)
             fits[name].append(fit)
             notes += [_note(name, warning) for warning in warned]
     return fits, list(dict.fromkeys(notes))
@@ -445,12 +443,18 @@ def _note(name: str, warning: str) -> str:
     return warning if warning.startswith("y: ") else f"{name}: {warning.partition(': ')[2]}"
 
 
-def _trained(model: StructuredModel, train: Samples) -> tuple[Fit, list[str]]:
+def _trained(
+    model: StructuredModel, train: Samples, max_time: float | None = None
+) -> tuple[Fit, list[str]]:
     """A fit and the warnings it gave."""
+    given: dict[str, Any] = {"max_time": max_time}
+    if isinstance(model, AutoModel):  # whose parameter it is
+        model.set_params(**given)
+        given = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
-        model.fit(train.X, train.y, train.sample_weight, train.node_weight)
+        model.fit(train.X, train.y, train.sample_weight, train.node_weight, **given)
         elapsed = time.perf_counter() - started
     if model.status_ is Status.INTERRUPTED:
         raise KeyboardInterrupt("interrupted while training; nothing was compared")

@@ -82,7 +82,4 @@ bool take_steps(double rate, const Ascent *ascent, Scratch *scratch, const Move 
 /* What these steps, theta -= rate * step * change, did to the scores of sample s. */
 void update_scores(Index s, double rate, const Ascent *ascent, const Scratch *scratch,
                    const Move *move, const SampleScores *scores);
-
-/* out[i, j] = <rows[i], rows[j]> of n rows of features. spread_out (columns): zero before and after. */
-void row_products(Index n, const Index *rows, const Rows *features, double *spread_out, double *out);
 #endif

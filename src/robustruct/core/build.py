@@ -25,7 +25,7 @@ VERSION_FILE = HERE.parent / "_version.py"
 # Sums in these files may be reordered by the compiler, in the same way on every call. Everywhere
 # else results are those of the source, operation by operation. No flag assumes that numbers are
 # finite: a score of -inf forbids a label.
-REORDERED = {"smooth.c", "smooth_bounds.c", "vectors.c"}
+REORDERED = {"smooth.c", "smooth_bounds.c"}
 
 COMMON = ["-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off"]
 REORDER = [

@@ -37,11 +37,14 @@ class Kind:
     def __getitem__(self, lengths: str | tuple[str, ...]) -> Kind:
         return Kind(self.dtype, lengths if isinstance(lengths, tuple) else (lengths,))
 
-    def from_param(self, array: np.ndarray) -> ctypes.c_void_p:
+    def from_param(self, array: Any) -> Any:
         """What ctypes passes for an array given as an argument of its own."""
         if array.dtype != self.dtype:
             raise InternalError(f"an array {_told(array)}; the core takes {self.dtype}")
-        return ctypes.c_void_p(address(array))
+        try:
+            return ctypes.byref(ctypes.c_char.from_buffer(array))
+        except (TypeError, ValueError):  # empty, read-only or not contiguous
+            return ctypes.c_void_p(address(array))
 
     @property
     def sides(self) -> list[tuple[str, int]]:

@@ -130,14 +130,6 @@ API Index game_upper(Index first, Index last, const GameArrays *game, const doub
     return 0;
 }
 
-/* total and what n pairs or labels of given mass earn; mass 0 times score -inf is 0. */
-INLINE double add_scores(Index n, const double *mass, const double *score, double total)
-{
-    for (Index j = 0; j < n; j++)
-        if (mass[j] != 0.0) total += mass[j] * score[j];
-    return total;
-}
-
 /* lower[s] = what the adversary r (N, k), q (slots, k, k) [child, parent] secures, which must be
  * consistent. The predictor answers with labels whose own score is not -inf. Chords are left to
  * add_chords. */

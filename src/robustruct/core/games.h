@@ -27,4 +27,12 @@ double best_score(const Forest *forest, const double *unary, double *best, doubl
 
 /* min over a of (cost r)_a, over the labels a that the node may have: unary[a] > -inf. */
 double least_cost(Index k, const double *cost, const double *unary, const double *r);
+
+/* total and what n pairs or labels of given mass earn; mass 0 times score -inf is 0. */
+INLINE double add_scores(Index n, const double *mass, const double *score, double total)
+{
+    for (Index j = 0; j < n; j++)
+        if (mass[j] != 0.0) total += mass[j] * score[j];
+    return total;
+}
 #endif

@@ -1,8 +1,11 @@
-/* Products of the feature rows of each sample: how its marginals bend the dual through theta. */
+/* Products of the feature rows of each sample: how its marginals bend the dual through theta, and
+ * what a step does to the sample's own scores. */
 #include "core.h"
 
-/* out[i n + j] = <rows[i], rows[j]> for n rows. spread (columns): scratch, 0 before and after. */
-static void square(Index n, const Index *rows, const Rows *features, double *spread, float *out)
+/* out[i n + j] = <rows[i], rows[j]> for n rows, in float where ``single``. spread (columns): scratch,
+ * 0 before and after. */
+INLINE void square(Index n, const Index *rows, const Rows *features, double *spread, bool single,
+                   void *out)
 {
     const Index *indptr = features->indptr;
     const int32_t *indices = features->indices;
@@ -13,7 +16,10 @@ static void square(Index n, const Index *rows, const Rows *features, double *spr
             double sum = 0.0;
             for (Index at = indptr[rows[j]]; at < indptr[rows[j] + 1]; at++)
                 sum += features->data[at] * spread[indices[at]];
-            out[i * n + j] = out[j * n + i] = (float)sum;
+            if (single)
+                ((float *)out)[i * n + j] = ((float *)out)[j * n + i] = (float)sum;
+            else
+                ((double *)out)[i * n + j] = ((double *)out)[j * n + i] = sum;
         }
         for (Index at = begin; at < end; at++) spread[indices[at]] = 0.0;
     }
@@ -91,13 +97,46 @@ API Index sample_grams(const LabelledGraphs *samples, const Features *features, 
             sparse_products(lo, n, nodes, last, before, out);
         } else {
             for (Index i = 0; i < n; i++) rows[i] = lo + i;
-            square(n, rows, nodes, spread, out);
+            square(n, rows, nodes, spread, true, out);
         }
         const Index start = samples->table_start[s], m = samples->table_start[s + 1] - start;
-        square(m, samples->row + start, &features->edges, spread,
+        square(m, samples->row + start, &features->edges, spread, true,
                grams->tables + grams->table_start[s]);
     }
     free(ints);
+    free(spread);
+    return 0;
+}
+
+/* Fill ``products`` for features with at most ``columns`` columns; the different tables of a sample
+ * in the order in which `gather_scores` meets them. */
+API Index row_products(const Structure *structure, const Features *features, const TableRows *tables,
+                       Index columns, Products *products)
+{
+    const Index n_nodes = structure->offsets[structure->n_samples];
+    Index *seen = NEW(Index, tables->n_tables + n_nodes), *rows = seen + tables->n_tables;
+    double *spread = calloc((size_t)(columns + 1), sizeof *spread);
+    if (!seen || !spread) {
+        free(seen);
+        free(spread);
+        return NO_MEMORY;
+    }
+    for (Index t = 0; t < tables->n_tables; t++) seen[t] = -1;
+    for (Index s = 0; s < structure->n_samples; s++) {
+        const Index lo = structure->offsets[s], n = structure->offsets[s + 1] - lo;
+        for (Index i = 0; i < n; i++) rows[i] = lo + i;
+        square(n, rows, &features->nodes, spread, false, products->nodes + products->node_start[s]);
+        Index distinct = 0;
+        for (Index i = lo; i < lo + n; i++) {
+            const Index t = tables->table_of[i];
+            if (structure->parent[i] < 0 || seen[t] == s) continue;
+            seen[t] = s;
+            rows[distinct++] = tables->row[t];
+        }
+        square(distinct, rows, &features->edges, spread, false,
+               products->tables + products->table_start[s]);
+    }
+    free(seen);
     free(spread);
     return 0;
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,19 +74,35 @@ class _Struct:
         return ctypes.byref(value.c)
 
 
-def function(name: str, *takes: Any, gives: type = int) -> Callable[..., Any]:
+class Function:
+    """A function of the core, as Python calls it."""
+
+    def __init__(self, c: Any):
+        self.c = c
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self.c(*arguments)
+        except ctypes.ArgumentError as error:
+            # Whatever is raised while arguments are converted becomes this error, Ctrl-C too.
+            if "KeyboardInterrupt" in str(error):
+                raise KeyboardInterrupt from None
+            raise
+
+
+def function(name: str, *takes: Any, gives: type = int) -> Function:
     """A function of the core: ``takes`` are int, float, bool, kinds of arrays and structs.
 
     One that gives an int gives a count, 0, or a negative number where something went wrong.
     """
-    found: Any = library[name]
-    found.argtypes = [
+    c: Any = library[name]
+    c.argtypes = [
         kind if isinstance(kind, Kind) else SCALARS.get(kind) or _Struct(kind) for kind in takes
     ]
-    found.restype = SCALARS[gives]
+    c.restype = SCALARS[gives]
     if gives is int:
-        found.errcheck = _check
-    return found
+        c.errcheck = _check
+    return Function(c)
 
 
 def _check(result: int, function: Any, arguments: Any) -> int:

@@ -122,7 +122,6 @@ API Index max_product(Index first, Index last, const Structure *structure, const
     return 0;
 }
 
-/* Score of the given labels, sample by sample, chords included. values (S), out. */
 API Index labelling_scores(Index first, Index last, const Structure *structure,
                            const ScoreArrays *scores, const Index *labels, double *values)
 {

@@ -15,6 +15,10 @@ void max_product_up(Index lo, Index hi, Index k, const Index *parent, const doub
 double max_product_down(Index lo, Index hi, Index k, const Index *parent, const double *tables,
                         const Index *table_of, const double *best, Index *labels);
 
+/* Score of the given labels, sample by sample, chords included. values (S), out. */
+API Index labelling_scores(Index first, Index last, const Structure *structure,
+                           const ScoreArrays *scores, const Index *labels, double *values);
+
 /* Scratch of sum-product, for the nodes of a sample counted from 0; all (n, k). */
 typedef struct {
     double *inside;   /* log-sum over labellings of a node's subtree with each label at the node */

@@ -39,9 +39,18 @@ static void spread_evenly(Index k, const double *mask, double *p)
 
 /* ------------------------------------------------------------------------------- closed forms */
 
-/* Shell's sort: short, and quick where there are few. */
-static void sort_descending(Index n, double *x)
+/* Shell's sort; of a few numbers all neighbours are exchanged, which takes no branch. */
+INLINE void sort_descending(Index n, double *x)
 {
+    if (n <= 8) {
+        for (Index i = 1; i < n; i++)
+            for (Index j = i; j > 0; j--) {
+                const double one = x[j - 1], other = x[j];
+                x[j - 1] = max_double(one, other);
+                x[j] = min_double(one, other);
+            }
+        return;
+    }
     for (Index gap = n > 2 ? n / 2 : 1; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
         for (Index i = gap; i < n; i++) {
             const double value = x[i];
@@ -52,7 +61,8 @@ static void sort_descending(Index n, double *x)
 }
 
 /* V = max over m of (sum of the m largest a + w (m - 1)) / m; r is even on those m labels. */
-static double zero_one(Index k, const double *a, double w, double *p, double *r, double *ranked)
+INLINE double zero_one(Index k, const double *restrict a, double w, double *restrict p,
+                       double *restrict r, double *restrict ranked)
 {
     memcpy(ranked, a, (size_t)k * sizeof *a);
     sort_descending(k, ranked);
@@ -61,23 +71,16 @@ static double zero_one(Index k, const double *a, double w, double *p, double *r,
     for (Index m = 1; m <= k && ranked[m - 1] > -INFINITY; m++) {
         total += ranked[m - 1];
         const double candidate = (total + w * (double)(m - 1)) / (double)m;
-        if (candidate > value) {
-            value = candidate;
-            size = m;
-        }
+        size = candidate > value ? m : size;
+        value = max_double(value, candidate);
     }
     const double least = ranked[size - 1], share = 1.0 / (double)size;
-    Index left = size;
-    for (Index b = 0; b < k; b++)
-        if (a[b] > least) {
-            r[b] = share;
-            left--;
-        }
+    Index left = size; /* of those that tie for the last place, the first are played */
+    for (Index b = 0; b < k; b++) left -= a[b] > least;
     for (Index b = 0; b < k; b++) {
-        if (a[b] == least && left > 0) {
-            r[b] = share;
-            left--;
-        }
+        const bool ties = (a[b] == least) & (left > 0);
+        left -= ties;
+        r[b] = (a[b] > least) | ties ? share : 0.0;
         /* The label is worth the value, and no more, once it is predicted this often. */
         p[b] = max_double(0.0, 1.0 + (a[b] - value) / w);
         mass += p[b];
@@ -503,7 +506,10 @@ double node_equilibrium(const CostArrays *form, double weight, const double *sco
         return line[best];
     }
     switch (form->kind) {
-    case ZERO_ONE: return zero_one(k, line, weight * form->unit, p, r, scratch->y);
+    case ZERO_ONE:
+        if (k == 2) return zero_one(2, line, weight * form->unit, p, r, scratch->y);
+        if (k == 3) return zero_one(3, line, weight * form->unit, p, r, scratch->y);
+        return zero_one(k, line, weight * form->unit, p, r, scratch->y);
     case ABSOLUTE: return absolute(k, line, weight, form->place, mask, p, r);
     case SQUARED: return squared(form, line, weight, mask, p, r, scratch);
     default: return any_cost(k, scores, weight, form->cost, mask, p, r, support, scratch);

@@ -134,6 +134,17 @@ typedef struct {
 SIZE(Effort, 48)
 
 typedef struct {
+    double *p; /* (nodes, labels) */
+    double *r; /* (nodes, labels) */
+    double *q; /* (slots, labels, labels) */
+    double *u; /* (slots, *, labels) */
+    Index n_nodes;
+    Index n_labels;
+    Index n_slots;
+} RelaxedPoint;
+SIZE(RelaxedPoint, 56)
+
+typedef struct {
     Index kind;
     double *place; /* (labels) */
     Index *order; /* (labels) */

@@ -2,8 +2,7 @@
 
 S samples, N nodes, C chords, T tables, k labels, d features of nodes and e of edges; where the
 arrays come from: graphs/batch.py, features/, game/, optimizers/dual_variables.py. Index arrays are
-intp unless they say int32. A helper is given the tuples that it uses, not all of them: numba
-compiles the passing of every field.
+intp unless they say int32.
 """
 
 from typing import Annotated, NamedTuple
@@ -136,7 +135,7 @@ class Weights(NamedTuple):
 
 @struct
 class Predictor(NamedTuple):
-    """Who answers the adversary, beside a centre p0: see kernels/predictor.py."""
+    """Who answers the adversary, beside a centre p0: see core/steps.c."""
 
     cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) L, [predicted label, adversary's label]."""
@@ -212,55 +211,17 @@ class Effort(NamedTuple):
     """(S,) bool, out: True where the iterations ran out."""
 
 
-class InteriorState(NamedTuple):
-    """Where the interior point keeps its numbers; kernels/interior_state.py names the slots."""
-
-    tree: np.ndarray
-    """(n, 4)."""
-    labels: np.ndarray
-    """(n, k) the labels of the adversary kept at each node."""
-    answers: np.ndarray
-    """(n, k) the labels that the predictor may give."""
-    scalar: np.ndarray
-    """(n, 2)."""
-    vec: np.ndarray
-    """(n, 18, k)."""
-    mat: np.ndarray
-    """(n + 1, 10, k, k) the last row for scratch."""
-    loss: np.ndarray
-    """(k, k) the costs, scaled to lie between 0 and 1."""
-    spread: float
-    """What they were divided by."""
-    best: np.ndarray
-    """(N, k) scratch, as are the others."""
-    augmented: np.ndarray
-    """(N, k)."""
-    factor: np.ndarray
-    """(n, k)."""
-    star: np.ndarray
-    """(N,) a labelling."""
-
-
-class SampleEdges(NamedTuple):
-    """The nodes and edges of a sample."""
-
-    lo: int
-    hi: int
-    """Its nodes are lo .. hi-1."""
-    slots: np.ndarray
-    """Where its edges are."""
-
-
+@struct
 class RelaxedPoint(NamedTuple):
     """What both players play in a relaxed game, and the prices of agreement on edges."""
 
-    p: np.ndarray
+    p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor."""
-    r: np.ndarray
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the adversary's node marginals."""
-    q: np.ndarray
+    q: Annotated[np.ndarray, Floats["slots", "labels", "labels"]]
     """(slots, k, k) its edge marginals [child, parent]."""
-    u: np.ndarray
+    u: Annotated[np.ndarray, Floats["slots", "*", "labels"]]
     """(slots, 2, k) multipliers of the child's and of the parent's margin of each edge."""
 
     @classmethod
@@ -269,64 +230,6 @@ class RelaxedPoint(NamedTuple):
         k = n_labels
         p, r = np.empty((2, n_nodes, k))
         return cls(p, r, np.empty((n_slots, k, k)), np.empty((n_slots, 2, k)))
-
-
-class RelaxedScratch(NamedTuple):
-    """Scratch of the relaxed game."""
-
-    total: RelaxedPoint
-    """The points since the last restart, added up."""
-    trial: RelaxedPoint
-    """A point whose bounds are computed."""
-    best: RelaxedPoint
-    """p and u of the least upper bound, r of the largest lower one."""
-    start: RelaxedPoint
-    """The point of the last restart."""
-    ahead: RelaxedPoint
-    """r and q where the adversary is heading."""
-    gain: np.ndarray
-    """(N, k)."""
-    degree: np.ndarray
-    """(N,) how many edges a node has."""
-    slots: np.ndarray
-    """(slots,)."""
-    flat: np.ndarray
-    """(k * k,)."""
-    line: np.ndarray
-    """(k,)."""
-
-    @classmethod
-    def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> "RelaxedScratch":
-        """For the samples of a batch."""
-        k = n_labels
-        return cls(
-            *(RelaxedPoint.empty(n_nodes, n_slots, k) for _ in range(5)),
-            np.empty((n_nodes, k)),
-            np.empty(n_nodes, np.intp),
-            np.empty(n_slots, np.intp),
-            np.empty(k * k),
-            np.empty(k),
-        )
-
-
-class EdgesAtNodes(NamedTuple):
-    """Scratch: the edges of each node of a sample, one node after the other."""
-
-    start: np.ndarray
-    """(N+1,) node i has the edges start[i] .. start[i+1]-1 of ``slots``."""
-    slots: np.ndarray
-    """(2 * edges,)."""
-
-
-class InnerForest(NamedTuple):
-    """Scratch: some nodes of a sample which, without the others, are a forest."""
-
-    order: np.ndarray
-    """(n,) the nodes, parents before children."""
-    up: np.ndarray
-    """(n,) the slot towards the parent in the forest, or -1."""
-    group: np.ndarray
-    """(N,) -1 for nodes left out."""
 
 
 @struct

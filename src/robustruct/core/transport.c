@@ -137,10 +137,8 @@ static double fit(Index k, const double *gain, Index apart, const double *other,
     return heat * log(mass / total) - top;
 }
 
-/* Scale a plan whose margins are nearly right down to at most supply and demand, then place what is
- * missing in proportion. row, column (k): scratch. */
-static void round_plan(Index k, const double *gain, const double *supply, const double *demand,
-                       double *plan, double *row, double *column)
+void scale_down(Index k, const double *supply, const double *demand, double *plan, double *row,
+                double *column)
 {
     for (Index b = 0; b < k; b++) {
         double total = 0.0;
@@ -153,13 +151,21 @@ static void round_plan(Index k, const double *gain, const double *supply, const 
         for (Index b = 0; total > demand[a] && b < k; b++) plan[b * k + a] *= demand[a] / total;
         column[a] = max_double(demand[a] - total, 0.0);
     }
-    double missing = 0.0;
     for (Index b = 0; b < k; b++) {
         row[b] = supply[b];
         for (Index a = 0; a < k; a++) row[b] -= plan[b * k + a];
         row[b] = max_double(row[b], 0.0);
-        missing += row[b];
     }
+}
+
+/* Scale a plan whose margins are nearly right down to at most supply and demand, then place what is
+ * missing in proportion. row, column (k): scratch. */
+static void round_plan(Index k, const double *gain, const double *supply, const double *demand,
+                       double *plan, double *row, double *column)
+{
+    double missing = 0.0;
+    scale_down(k, supply, demand, plan, row, column);
+    for (Index b = 0; b < k; b++) missing += row[b];
     if (!(missing > 0.0)) return;
     for (Index b = 0; b < k; b++)
         for (Index a = 0; a < k; a++)

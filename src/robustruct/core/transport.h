@@ -3,7 +3,7 @@
 #define TRANSPORT_H
 #include "core.h"
 
-/* Scratch of both functions below. */
+/* Scratch of `transport` and `sinkhorn`. */
 typedef struct {
     double *left, *need;          /* (k) mass of rows and columns that is not yet placed */
     double *potential, *distance; /* (2k) of rows, then of columns */
@@ -22,7 +22,12 @@ void free_routes(Routes *routes);
 double transport(Index k, const double *gain, const double *supply, const double *demand,
                  double *plan, const Routes *routes);
 
-/* The same smoothed by entropy, then rounded to the exact margins (Altschuler, Weed and Rigollet,
+/* Scale rows and columns of a plan (k, k) that are too heavy down to supply and demand; row and column
+ * (k), out: what they then lack. */
+void scale_down(Index k, const double *supply, const double *demand, double *plan, double *row,
+                double *column);
+
+/* The best plan smoothed by entropy, then rounded to the exact margins (Altschuler, Weed and Rigollet,
  * 2017). The temperature falls to the spread of the finite gains divided by ``sharpness``. Pairs with
  * gain -inf get no mass, so margins may stay short there. */
 void sinkhorn(Index k, const double *gain, const double *supply, const double *demand,

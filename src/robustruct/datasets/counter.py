@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.datasets._files import checked_choice
 from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
 
@@ -55,7 +54,8 @@ def load_counter(
     >>> data.X[0].shape
     (8, 16)
     """
-    checked_choice(split, ("train", "test"), "split")
+    if split not in ("train", "test"):
+        raise InvalidInputError(f"split={split!r} is not available; use 'train' or 'test'.")
     if n_sequences < 1 or length < 1:
         raise InvalidInputError(
             f"n_sequences={n_sequences}, length={length}: both must be at least 1."

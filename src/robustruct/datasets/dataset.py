@@ -1,4 +1,4 @@
-"""What every loader returns: samples and their labels."""
+"""Samples and their labels, and weights of nodes by their position."""
 
 from __future__ import annotations
 
@@ -69,6 +69,21 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}: {len(self)} samples, {self.n_nodes} nodes)"
+
+
+def position_weights(y: Sequence[Any] | np.ndarray) -> list[np.ndarray]:
+    """Node weights that grow with the position in a sequence and sum to 1 in each.
+
+    Examples
+    --------
+    >>> position_weights([["a", "b", "b"]])
+    [array([0.16666667, 0.33333333, 0.5       ])]
+    """
+    weights = []
+    for labels in y:
+        position = np.arange(1.0, len(labels) + 1)
+        weights.append(position / position.sum())
+    return weights
 
 
 def _take(values: Any, rows: np.ndarray) -> Any:

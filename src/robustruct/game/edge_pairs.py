@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.ascent import pair_sums, repair_pairs
 from robustruct.core.structs import Marginals
 from robustruct.errors import InvalidInputError
 from robustruct.graphs import Batch
-from robustruct.kernels.edge_pairs import (
-    dense_pairs,
-    pair_sums,
-    repair_pairs,
-    sparse_pairs,
-)
 
+DUST = 1e-12  # smaller masses are left out, as steps do (core/ascent.h)
 CONSISTENT = 1e-6  # by which nodes and edges may differ in what is read; steps lose far less
 
 
@@ -32,7 +28,7 @@ class EdgePairs:
 
     @property
     def arrays(self) -> Marginals:
-        """What the kernels take."""
+        """What the core takes."""
         return Marginals(self.r, self.pair, self.mass, self.count)
 
     @classmethod
@@ -51,7 +47,11 @@ class EdgePairs:
         """From dense marginals r (N, k) and q (N, k, k)."""
         pairs = cls(batch, r.shape[1], 2 * max(int((q > 0).sum(axis=(1, 2)).max()), 4))
         pairs.r[:] = r
-        sparse_pairs(batch.parent, q, pairs.arrays)
+        by_pair = q.reshape(len(q), -1)
+        node, code = np.nonzero((by_pair > DUST) & (batch.parent >= 0)[:, None])
+        pairs.count[:] = np.bincount(node, minlength=len(q))
+        place = np.arange(len(node)) - np.repeat(np.cumsum(pairs.count) - pairs.count, pairs.count)
+        pairs.pair[node, place], pairs.mass[node, place] = code, by_pair[node, code]
         return pairs
 
     def grow(self) -> None:
@@ -66,7 +66,7 @@ class EdgePairs:
         b = self.batch
         every = [(0, b.n_samples)] if samples is None else [(s, s + 1) for s in samples]
         for first, last in every:
-            repair_pairs(first, last, b.node_offsets, b.parent, self.arrays)
+            repair_pairs(first, last, b.structure, self.arrays)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that steps change; `restore` takes it back."""
@@ -93,11 +93,11 @@ class EdgePairs:
 
     def dense_edges(self) -> np.ndarray:
         """(N, k, k) edge marginals."""
-        k = self.r.shape[1]
-        q = np.zeros((self.batch.n_nodes, k, k))
-        dense_pairs(self.batch.parent, self.arrays, q)
+        n, k = self.r.shape
+        q = np.zeros((n, k, k))
+        self.table_sums(np.arange(n), np.ones(n), q)
         return q
 
     def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
         """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
-        pair_sums(self.batch.parent, table_of, share, self.arrays, out)
+        pair_sums(self.batch.structure, table_of, share, self.arrays, out)

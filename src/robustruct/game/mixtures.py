@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.ascent import mixture_sums, repair_mixtures
 from robustruct.core.structs import Mixtures
 from robustruct.graphs import Batch
-from robustruct.kernels.mixtures import edge_marginals, mixture_table_sums, node_marginals
 
 
 class LabellingMixtures:
@@ -27,7 +27,7 @@ class LabellingMixtures:
 
     @property
     def arrays(self) -> Mixtures:
-        """What the kernels take."""
+        """What the core takes."""
         return Mixtures(self.r, self.labelling, self.mass, self.count)
 
     def grow(self) -> None:
@@ -42,7 +42,7 @@ class LabellingMixtures:
         b = self.batch
         every = [(0, b.n_samples)] if samples is None else [(s, s + 1) for s in samples]
         for first, last in every:
-            node_marginals(first, last, b.node_offsets, self.arrays)
+            repair_mixtures(first, last, b.structure, self.arrays)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that steps change; `restore` takes it back."""
@@ -57,9 +57,9 @@ class LabellingMixtures:
         """(slots, k, k) edge marginals."""
         b, k = self.batch, self.n_labels
         q = np.zeros((b.n_slots, k, k))
-        edge_marginals(b.structure, self.arrays, q)
+        self.table_sums(np.arange(b.n_slots), np.ones(b.n_nodes), q)
         return q
 
     def table_sums(self, table_of: np.ndarray, share: np.ndarray, out: np.ndarray) -> None:
         """Add share (N,) times the edge marginals to their tables in out (T, k, k)."""
-        mixture_table_sums(self.batch.structure, table_of, share, self.arrays, out)
+        mixture_sums(self.batch.structure, table_of, share, self.arrays, out)

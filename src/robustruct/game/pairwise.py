@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.core.ascent import move_centres, visit_samples
+from robustruct.core.ascent import move_centres, visit_cyclic_samples, visit_samples
 from robustruct.core.games import normalise_predictors
 from robustruct.core.structs import (
     Ascent,
@@ -23,7 +23,6 @@ from robustruct.core.structs import (
     Rows,
     Rules,
     SampleScores,
-    Scratch,
     TableRows,
     Visits,
     WeightChange,
@@ -35,7 +34,6 @@ from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
 from robustruct.game.mixtures import LabellingMixtures
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import best_labelling, junction_trees
-from robustruct.kernels.mixtures import visit_cyclic_samples
 from robustruct.scores import Scores
 
 
@@ -96,7 +94,7 @@ class _Ascent:
         self.predictor = Predictor.of(game.cost, inv_mu, game.weight, self.p0)
         self.q: EdgePairs | LabellingMixtures
         if batch.n_chords:  # which labellings make up the marginals of a start is not known
-            junction_trees(scores)
+            self.trees = junction_trees(scores)
             self.q = LabellingMixtures(batch, best_labelling(scores, 1)[0], k)
         elif start is None:
             self.q = EdgePairs.at(batch, best_labelling(scores, 1)[0], k)
@@ -107,7 +105,6 @@ class _Ascent:
         largest = batch.largest
         self.pending = PendingMoves.empty(1, largest[0])
         self.buffers = SampleScores.empty(1, *largest, len(scores.tables), k)
-        self.scratch = Scratch.empty(*largest, len(scores.tables), k)
         self.ascent = Ascent(
             batch.structure,
             self.design,
@@ -122,19 +119,8 @@ class _Ascent:
     def round(self, active: np.ndarray) -> None:
         """Some steps on each active game, then the centres follow."""
         batch, q = self.game.scores.batch, self.q
-        work = self.pending, self.buffers, self.scratch, self.changes
         if isinstance(q, LabellingMixtures):
-            visit_cyclic_samples(
-                active,
-                batch.structure,
-                batch.buckets.arrays,
-                self.design,
-                self.weights,
-                self.predictor,
-                q.arrays,
-                self.visits,
-                *work,
-            )
+            visit_cyclic_samples(active, len(active), self.ascent, self.trees, q.arrays)
         else:
             self.pending.begin(len(active))
             visit_samples(0, active, len(active), self.ascent, q.arrays)

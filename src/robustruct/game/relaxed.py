@@ -14,14 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from robustruct.core.games import normalise_predictors
-from robustruct.core.structs import Effort, RelaxedPoint, RelaxedScratch
+from robustruct.core.relaxation import round_labels, solve_relaxed
+from robustruct.core.structs import Effort, RelaxedPoint
 from robustruct.game.certified import certified, rounding_of
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.graphs import Batch
-from robustruct.kernels.relaxation import solve_relaxed
-from robustruct.kernels.relaxed_labels import round_labels
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
@@ -62,12 +61,13 @@ class Relaxed(GameSolver):
         lower, upper = np.empty(b.n_samples), np.empty(b.n_samples)
         effort = Effort(allowed, self.max_iter, self.check_every, play.n_iter, play.exhausted)
         point = RelaxedPoint(play.p, play.r, play.q, u)
-
-        def solve(first: int, last: int) -> None:
-            scratch = RelaxedScratch.empty(n, b.n_slots, k)
-            solve_relaxed(first, last, game.arrays, effort, point, lower, upper, scratch)
-
-        over_samples(solve, b.node_offsets, n_jobs)
+        over_samples(
+            lambda first, last: solve_relaxed(
+                first, last, game.arrays, effort, point, lower, upper
+            ),
+            b.node_offsets,
+            n_jobs,
+        )
         play.q[b.parent < 0] = 0.0
         lower, upper = certified(
             lower, upper, game.most_rounding() + _rounding_of(b, u), "relaxed game"

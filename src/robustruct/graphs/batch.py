@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustruct._lazy import cached_property
+from robustruct.core.elimination import root_forest
 from robustruct.core.structs import Structure
 from robustruct.graphs.buckets import Buckets
 from robustruct.graphs.triangulation import elimination
-from robustruct.kernels.forests import root_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +288,7 @@ class _Rooted:
         parent, edge_of = np.empty(n_nodes, np.intp), np.empty(n_nodes, np.intp)
         flipped = np.empty(n_nodes, np.bool_)
         child = order.copy()
-        if root_forest(n_nodes, edges, order, parent, edge_of, flipped):
+        if root_forest(n_nodes, len(edges), edges, order, parent, edge_of, flipped):
             return cls(order, child, parent, edge_of, flipped, len(edges))
         return cls._with_cycles(n_nodes, edges)
 

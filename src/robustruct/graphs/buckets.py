@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robustruct.core.elimination import TOO_SHORT, later_neighbours
 from robustruct.errors import IncompatibleError
-from robustruct.kernels.elimination import later_neighbours
 
 if TYPE_CHECKING:
     from robustruct.graphs.batch import Batch
@@ -44,12 +44,12 @@ class Buckets:
         """Fill in the edges that elimination in the order of the batch adds."""
         n = batch.n_nodes
         offsets, first, after = (np.empty(m, np.intp) for m in (n + 1, n, n))
-        count, capacity = -1, 2 * len(batch.parent)
-        while count < 0:
-            members = np.empty(capacity, np.intp)
-            ends = batch.child, batch.parent
-            count = later_neighbours(n, *ends, offsets, members, first, after)
+        count, capacity = TOO_SHORT, len(batch.parent)
+        while count == TOO_SHORT:
             capacity *= 2
+            members = np.empty(capacity, np.intp)
+            out = offsets, members, first, after
+            count = later_neighbours(n, batch.structure, capacity, *out)
         members = members[:count].copy()
         chord_start = np.searchsorted(batch.child[n:], np.arange(n + 1)).astype(np.intp)
         return cls(offsets, members, first, after, chord_start, batch.node_offsets)

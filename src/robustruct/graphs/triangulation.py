@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustruct.kernels.elimination import best_order, contraction_bound, greedy_order
+from robustruct.core.elimination import best_order, contraction_bound, greedy_order
 
 WIDEST = 40  # wider orders are not searched: two labels would already need 2^41 numbers a table
 EXACT_NODES = 14  # dynamic programming over subsets takes 2^n steps
@@ -35,16 +35,16 @@ class Elimination:
 def elimination(n_nodes: int, edges: np.ndarray) -> Elimination:
     """The best order found for the graph with edges (m, 2)."""
     order, other = np.empty(n_nodes, np.intp), np.empty(n_nodes, np.intp)
-    width = greedy_order(n_nodes, edges, False, WIDEST, order)
+    width = greedy_order(n_nodes, len(edges), edges, False, WIDEST, order)
     if width <= 3:
         return Elimination(order, width, True)
     if n_nodes <= FILL_NODES or width <= WIDEST:
-        fill_width = greedy_order(n_nodes, edges, True, WIDEST, other)
+        fill_width = greedy_order(n_nodes, len(edges), edges, True, WIDEST, other)
         if fill_width < width:
             order, width = other, fill_width
     if n_nodes <= EXACT_NODES:
         order = np.empty(n_nodes, np.intp)
-        return Elimination(order, int(best_order(n_nodes, edges, order)), True)
+        return Elimination(order, best_order(n_nodes, len(edges), edges, order), True)
     return Elimination(order, width, False)
 
 
@@ -58,7 +58,7 @@ def treewidth(n_nodes: int, edges: np.ndarray) -> tuple[int, int]:
         return found.width, found.width
     upper = found.width if found.width <= WIDEST else n_nodes - 1
     # The bound keeps an (n, n) matrix; a graph too large for it has at least width 4 here.
-    lower = int(contraction_bound(n_nodes, edges)) if n_nodes <= FILL_NODES else 4
+    lower = contraction_bound(n_nodes, len(edges), edges) if n_nodes <= FILL_NODES else 4
     return min(max(lower, 4), upper), upper
 
 

@@ -19,10 +19,21 @@ class AGM(StructuredModel):
         ordered Categoricals of pandas; other labels need ``Absolute(order=[...])``. Of an array,
         rows: true label, columns: predicted label; of a dict, ``{(true label, predicted label):
         cost}``, others cost 1.
-    alpha : float, optional
+    alpha : float, "auto" or sequence of float, optional
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
         1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
-        costs on a node of mean weight: all costs doubled give the same answers.
+        costs on a node of mean weight: all costs doubled give the same answers. A sequence is
+        chosen from on held-out training samples (``cv`` of `fit`), and so is "auto", from
+        10 / n_samples (in units of a mean mistake) downwards (or upwards) until the score stops
+        improving by more than its noise. Of equal scores the strongest penalty is taken. Trials are
+        trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half of ``max_iter``
+        passes; one that misses it is not chosen.
+    temperature : float or "auto", default=0
+        Weight of the log loss beside the cost: the predictor is judged by its cost plus
+        ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
+        paper's model, inf a CRF with the cost in the decision only; in between the objective is
+        smooth, the adversary is unique, and its strategy estimates P(y | x). "auto" chooses it on
+        held-out samples, with alpha unless that is given.
     optimizer : "auto", "dual_ascent", "natural_ascent", "subgradient" or Optimizer
         "dual_ascent" (what "auto" picks at temperature 0) ascends the dual sample by sample with a
         certificate, and so does "natural_ascent" (what it picks above) in the adversary's natural
@@ -42,7 +53,7 @@ class AGM(StructuredModel):
         it. (The product of p would be 0 for all of them as soon as two neighbours' likeliest labels
         exclude each other.) "bayes", for temperatures above 0, takes the label of least expected
         cost under the Gibbs distribution of the scores. "auto" takes what costs least on held-out
-        samples, where ``alphas`` or ``temperature`` are chosen by these; else "predictor", but at
+        samples, where ``alpha`` or ``temperature`` are chosen by these; else "predictor", but at
         temperature 0 "map" for symmetric costs, and at temperature inf "bayes". (For an SSVM it is
         "map" at temperature 0 and "bayes" above.)
     standardize : bool, default=True
@@ -51,56 +62,23 @@ class AGM(StructuredModel):
         change no answer. The penalty is then on the weights of standardised columns, as in glmnet,
         and ``objective_`` and the gap are about these; ``coef_`` holds the same weights for columns
         as they are given, the shift in the bias. Sparse matrices and dicts stay as they are.
-    temperature : float or "auto", default=0
-        Weight of the log loss beside the cost: the predictor is judged by its cost plus
-        ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
-        paper's model, inf a CRF with the cost in the decision only; in between the objective is
-        smooth, the adversary is unique, and its strategy estimates P(y | x). "auto" chooses it on
-        held-out samples, with alpha unless that is given.
     class_weight : dict or "balanced", optional
         Factor on the cost of mistakes where a label is true; "balanced" makes it inverse to the
         label's frequency.
-    forbidden : list of (label, next label), optional
-        Transitions that may not be predicted.
-    constraints : "BIO" or "BIOES", optional
-        Tagging scheme whose rules must hold.
-    bad_labels : "repair", "error" or "drop"
-        What happens to training labels that break ``constraints``. "repair" reads them as the CoNLL
-        scorer does: an I that continues nothing begins a span. "drop" leaves their samples out
-        (``cv`` counts those that are left). Both warn, with the number and the first places.
+    constraints : "BIO", "BIOES", list of (label, next label) or Constraints, optional
+        What may not be predicted: what breaks the rules of a tagging scheme, or transitions, or
+        both; `robustruct.Constraints` also says what happens to training labels that break them
+        (by default they are repaired, with a warning).
     inference : "auto", "exact" or "relaxed"
         "exact" goes over the cliques of a graph with cycles, at a cost that grows as k^(w + 1) with
         its treewidth w. "relaxed" lets the adversary play edge marginals that agree on every node
         but need not belong to one distribution over labellings: any graph will do, and the gap
         reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
         memory. Chains, trees and forests are always exact.
-    engine : DaskEngine, optional
-        Train on the workers of a cluster (`robustruct.engines`); by default here, with
-        ``n_jobs`` threads.
-    alphas : "auto" or sequence of float, optional
-        Choose alpha on held-out training samples: among those listed, or with "auto" from
-        10 / n_samples (in units of a mean mistake) downwards (or upwards) until the score stops
-        improving by more than its noise. Of equal scores the strongest penalty is taken. Trials are
-        trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half of ``max_iter``
-        passes; one that misses it is not chosen.
-    cv : "auto", int or scikit-learn splitter, default="auto"
-        Folds of held-out samples for what is chosen by them; "auto" makes five, and takes only the
-        first of them from 20,000 nodes on. Up to 10,000 nodes it compares the best eight settings
-        once more, on folds made anew.
-    max_time : float, optional
-        Seconds after which training ends, with the certificate of what was reached. What is chosen
-        on held-out samples is chosen in time for it.
-    patience : int
-        Evaluations without improvement before ``fit(..., validation=...)`` stops.
     n_jobs : int, optional
         Threads; None is one, -1 all cores.
     random_state : int or RandomState, optional
         Order of the samples; equal seeds give equal models.
-    warm_start : bool
-        Start from the weights of the last fit.
-    checkpoint : Checkpoint or path, optional
-        Keep the state of training in a folder, once a minute or as `Checkpoint` says, which can
-        also go on from what is there.
     verbose : int
         1 shows progress with the gap.
 
@@ -146,7 +124,7 @@ class AGM(StructuredModel):
     alpha_ : float
         The penalty used.
     trials_ : list of Tried
-        With ``alphas`` or ``temperature="auto"``: objective, temperature, alpha, decision and score
+        With a choice of alpha or temperature: objective, temperature, alpha, decision and score
         (minus the mean cost on all held-out samples) of what was tried, and whether training
         reached its tolerance.
     alpha_scores_ : dict

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Self
 
+from robustruct.constraints import ConstraintsLike
+from robustruct.engines.engine import Engine
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.choice import MEMBERS
-from robustruct.models.parameters import Alphas, ClassWeight, Decision, Inference, with_choices
+from robustruct.models.parameters import (
+    OF_A_CHOICE,
+    Alpha,
+    ClassWeight,
+    Decision,
+    Inference,
+    with_choices,
+)
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint
 
@@ -23,8 +31,10 @@ class AutoModel(StructuredModel):
 
     Parameters
     ----------
-    alphas : "auto" or sequence of float, default="auto"
-        Strengths of the penalty to choose from.
+    alpha : "auto", sequence of float, or float, default="auto"
+        Strength of the penalty, or those to choose from.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        Folds of held-out samples, as for `AGM.fit`.
     max_time : float, optional
         Seconds that the choice and the fit may take. The choice ends in time for the fit, with the
         best of what was tried.
@@ -47,52 +57,84 @@ class AutoModel(StructuredModel):
     True
     """
 
-    _parameters = with_choices(without=("alpha", "optimizer", "temperature", "engine"))
+    _parameters = with_choices(without=("optimizer", "temperature"), **OF_A_CHOICE)
 
     def __init__(
         self,
         loss: LossLike = "hamming",
         *,
+        alpha: Alpha | None = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: Decision = "auto",
         standardize: bool = True,
         class_weight: ClassWeight | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
-        constraints: str | None = None,
-        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        constraints: ConstraintsLike = None,
         inference: Inference = "auto",
-        alphas: Alphas | None = "auto",
         cv: Any = "auto",
         max_time: float | None = None,
-        patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
             loss,
+            alpha=alpha,
             temperature="auto",
             tol=tol,
             max_iter=max_iter,
             decision=decision,
             standardize=standardize,
             class_weight=class_weight,
-            forbidden=forbidden,
             constraints=constraints,
-            bad_labels=bad_labels,
             inference=inference,
-            alphas=alphas,
-            cv=cv,
-            max_time=max_time,
-            patience=patience,
             n_jobs=n_jobs,
             random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
             verbose=verbose,
+        )
+        self.cv = cv
+        self.max_time = max_time
+
+    # The options of the choice are parameters here: this model is the choice.
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        node_weight: Any = None,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        patience: int = 5,
+        engine: Engine | None = None,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        warm_start: bool = False,
+    ) -> Self:
+        """Choose a member of the family, and train it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, node_weight, validation, patience, checkpoint, warm_start
+            As for `AGM.fit`; ``warm_start`` is about the last fit, not about the choice.
+        engine : None
+            The choice is made in this process, so a cluster is refused: choose on some of the
+            data, then train what was chosen with ``AGM(...).fit(..., engine=...)``.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(
+            X,
+            y,
+            sample_weight,
+            node_weight,
+            validation=validation,
+            patience=patience,
+            engine=engine,
+            checkpoint=checkpoint,
+            cv=self.cv,
+            max_time=self.max_time,
+            warm_start=warm_start,
         )
 
     @property

@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import os
 import time
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, cast
 
 import numpy as np
 
-from robustruct.bad_labels import Rules, clean_samples, clean_shards
+from robustruct.bad_labels import clean_samples, clean_shards
+from robustruct.constraints import Constraints, ConstraintsLike
 from robustruct.engines.engine import Engine, PreparedShards, Samples
 from robustruct.engines.local import LocalEngine
-from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.features import FeatureSpace
+from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
 from robustruct.labels import category_order
@@ -28,12 +27,15 @@ from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
     PARAMETERS,
     Accepted,
-    Alphas,
+    Alpha,
     ClassWeight,
     Decision,
+    FitOptions,
     Inference,
     OptimizerName,
+    check_fit_options,
     check_parameters,
+    is_search,
 )
 from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.objectives.build import Plan
@@ -75,6 +77,13 @@ def _uneven_columns(shards: PreparedShards, plan: Plan) -> str | None:
     )
 
 
+def _time_left(started: float, max_time: float | None) -> float | None:
+    """What is left of ``max_time``; if it is 0, one pass is made all the same."""
+    if max_time is None:
+        return None
+    return max(max_time - (time.perf_counter() - started), 0.0)
+
+
 class StructuredModel(Prediction, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
@@ -92,51 +101,33 @@ class StructuredModel(Prediction, Inspection):
         self,
         loss: LossLike = "hamming",
         *,
-        alpha: float | None = None,
+        alpha: Alpha | None = None,
+        temperature: float | Literal["auto"] = 0.0,
         optimizer: OptimizerName | Optimizer = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
         decision: Decision = "auto",
         standardize: bool = True,
-        temperature: float | Literal["auto"] = 0.0,
         class_weight: ClassWeight | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
-        constraints: str | None = None,
-        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        constraints: ConstraintsLike = None,
         inference: Inference = "auto",
-        engine: Engine | None = None,
-        alphas: Alphas | None = None,
-        cv: Any = "auto",
-        max_time: float | None = None,
-        patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.alpha = alpha
+        self.temperature = temperature
         self.optimizer = optimizer
         self.tol = tol
         self.max_iter = max_iter
         self.decision = decision
         self.standardize = standardize
-        self.temperature = temperature
         self.class_weight = class_weight
-        self.forbidden = forbidden
         self.constraints = constraints
-        self.bad_labels = bad_labels
         self.inference = inference
-        self.engine = engine
-        self.alphas = alphas
-        self.cv = cv
-        self.max_time = max_time
-        self.patience = patience
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.verbose = verbose
 
     # ------------------------------------------------------------------------------------ training
@@ -149,6 +140,12 @@ class StructuredModel(Prediction, Inspection):
         node_weight: Any = None,
         *,
         validation: tuple[Any, Any] | None = None,
+        patience: int = 5,
+        engine: Engine | None = None,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        cv: Any = "auto",
+        max_time: float | None = None,
+        warm_start: bool = False,
     ) -> Self:
         """Train on samples X with the labels y of their nodes.
 
@@ -166,22 +163,48 @@ class StructuredModel(Prediction, Inspection):
         validation : (X, y), optional
             Stop when the loss on these samples has not improved for ``patience`` evaluations, and
             keep the weights that did best on them.
+        patience : int
+            Evaluations without improvement before ``validation`` stops training.
+        engine : DaskEngine, optional
+            Train on the workers of a cluster (`robustruct.engines`); by default here, with
+            ``n_jobs`` threads.
+        checkpoint : Checkpoint or path, optional
+            Keep the state of training in a folder, once a minute or as `Checkpoint` says, which
+            can also go on from what is there.
+        cv : "auto", int or scikit-learn splitter, default="auto"
+            Folds of held-out samples for what is chosen by them (``alpha``, ``temperature``);
+            "auto" makes five, and takes only the first of them from 20,000 nodes on. Up to 10,000
+            nodes it compares the best eight settings once more, on folds made anew.
+        max_time : float, optional
+            Seconds after which training ends, with the certificate of what was reached. What is
+            chosen on held-out samples is chosen in time for it.
+        warm_start : bool
+            Start from the weights of the last fit, and keep what the next warm start can use
+            beside them: the adversary's strategies, which take as much memory as the samples.
+
+        Returns
+        -------
+        self
         """
+        samples = Samples(X, y, sample_weight, node_weight)
+        given = FitOptions(validation, patience, engine, checkpoint, cv, max_time, warm_start)
         check_parameters(self)
+        check_fit_options(self, given)
         started = time.perf_counter()
-        checkpoints = checkpointing.opened(self)
-        data, kept, order = self._training_data(X, y, sample_weight, node_weight)
+        checkpoints = checkpointing.opened(given.checkpoint)
+        data, kept, order = self._training_data(samples, given.engine)
         settings = self._with_order(order)
-        choice = settings._choice(data, checkpoints)
+        choice = settings._choice(data, given, checkpoints)
         if choice is not None:
             settings = settings._settings(choice.best.setting[:2], choice.best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
-        with (self.engine or LocalEngine()).shards(data) as shards:
+        with (given.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
                 plan = shards.prepare(settings, tick)
             stopper = None
-            if validation is not None:
-                stopper = EarlyStopping(self, plan, settings.loss, validation, rows=bool(kept))
+            if given.validation is not None:
+                held_out = given.validation, given.patience
+                stopper = EarlyStopping(self, plan, settings.loss, *held_out, rows=bool(kept))
             learnt = self._learnt(shards, plan, choice)
             if order is not None:
                 learnt["label_order_"] = order
@@ -193,41 +216,48 @@ class StructuredModel(Prediction, Inspection):
             optimizer = self._chosen_optimizer(shards, plan)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
-            checkpointing.claim(checkpoints, settings, *identity)
-            start = self._previous_weights(plan.space, plan.classes)
+            checkpointing.claim(checkpoints, self, settings, *identity)
+            start = self._previous_weights(plan) if given.warm_start else None
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
-            left = self._time_left(started)
             progress = self._learn(
-                shards, optimizer, plan, learnt, start, left, stopper, checkpoints
+                shards,
+                optimizer,
+                plan,
+                learnt,
+                start,
+                given.warm_start,
+                _time_left(started, given.max_time),
+                stopper,
+                checkpoints,
             )
             uneven = None if progress.converged else _uneven_columns(shards, plan)
         self._warn(progress, uneven)
         return self
 
     def _training_data(
-        self, X: Any, y: Any, sample_weight: Any, node_weight: Any
+        self, samples: Samples, engine: Engine | None
     ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
         """(what the engine takes, attributes that checking it has set, order of the labels)."""
-        if self._to_choose and (self.engine is not None or isinstance(X, ShardedData)):
+        X, y, weights = samples.X, samples.y, [samples.sample_weight, samples.node_weight]
+        if self._to_choose and (engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
                 f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
                 "without an engine; choose on some of the data, then fit with what was chosen."
             )
-        rules = Rules.of(self.constraints, self.bad_labels)
+        rules = Constraints.of(self.constraints)
         if isinstance(X, ShardedData):
-            if not (y is None and sample_weight is None and node_weight is None):
+            if not (y is None and all(one is None for one in weights)):
                 raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
-            return (X if rules is None else clean_shards(X, rules)), (), None
+            return (clean_shards(X, rules) if rules.cleans_labels else X), (), None
         X, y = as_listed(X), as_listed(y)
         flat, order = is_flat(X), category_order(y)
         if flat:
             X, y = checked_rows(self, X, y, fitting=True)
-        elif rules is not None:
-            given = X, y, sample_weight, node_weight
-            X, y, sample_weight, node_weight, found = clean_samples(*given, rules=rules)
+        elif rules.cleans_labels:
+            X, y, *weights, found = clean_samples(X, y, *weights, rules=rules)
             found.warn(rules)
-        return Samples(X, y, sample_weight, node_weight), FROM_ROWS if flat else (), order
+        return Samples(X, y, *weights), FROM_ROWS if flat else (), order
 
     def _with_order(self, order: np.ndarray | None) -> Self:
         """The same parameters for labels that have an order."""
@@ -238,7 +268,7 @@ class StructuredModel(Prediction, Inspection):
         return settings
 
     def _choice(
-        self, data: ShardedData | Samples, checkpoints: Checkpoints | None
+        self, data: ShardedData | Samples, given: FitOptions, checkpoints: Checkpoints | None
     ) -> Choice | None:
         """What held-out samples say about the parameters that are to be chosen."""
         if not self._to_choose:
@@ -249,14 +279,14 @@ class StructuredModel(Prediction, Inspection):
         assert isinstance(data, Samples)  # see `_training_data`
         from robustruct.models.fitting.selection import choose  # takes long to load
 
-        return choose(self, data)
+        return choose(self, data, given.cv, given.max_time)
 
     @property
     def _to_choose(self) -> str:
         """The parameters that are chosen on held-out samples, in words."""
         warm = isinstance(getattr(self, "temperature", 0.0), str)
         names = ["temperature"] if warm else []
-        if self.alphas is not None or (warm and self.alpha is None):
+        if is_search(self.alpha) or (warm and self.alpha is None):
             names.append("alpha")
         return " and ".join(names)
 
@@ -271,12 +301,6 @@ class StructuredModel(Prediction, Inspection):
         settings.objective, settings.temperature = member
         settings.alpha = alpha
         return settings
-
-    def _time_left(self, started: float) -> float | None:
-        """What is left of ``max_time``; if it is 0, one pass is made all the same."""
-        if self.max_time is None:
-            return None
-        return max(self.max_time - (time.perf_counter() - started), 0.0)
 
     def _learnt(self, shards: PreparedShards, plan: Plan, choice: Choice | None) -> dict[str, Any]:
         """The attributes that the model has before it is trained."""
@@ -310,11 +334,16 @@ class StructuredModel(Prediction, Inspection):
         plan: Plan,
         learnt: Mapping[str, Any],
         start: np.ndarray | None,
+        keeps_warm: bool,
         max_time: float | None = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> Progress:
-        """Take what is known before training, and train; ``start`` are weights like ``coef_``."""
+        """Run the optimizer and store its result.
+
+        ``start`` are weights like ``coef_``; ``keeps_warm`` keeps the state of the optimizer for
+        the next warm start.
+        """
         for name, value in learnt.items():
             setattr(self, name, value)
         outline = shards.outline
@@ -341,7 +370,7 @@ class StructuredModel(Prediction, Inspection):
                     progress.report_start()
                 else:
                     shards.placed(optimizer).minimise(task)
-                if self.warm_start and task.kept is not None:
+                if keeps_warm and task.kept is not None:
                     self._warm = task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
@@ -385,14 +414,14 @@ class StructuredModel(Prediction, Inspection):
         from sklearn.exceptions import ConvergenceWarning  # takes long to load
 
         text = f"{type(self).__name__}: {message} {advice}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        warn(text, ConvergenceWarning)
 
-    def _previous_weights(self, space: FeatureSpace, classes: np.ndarray) -> np.ndarray | None:
-        """Weights of the last fit, if warm starts are wanted and they mean the same."""
-        if not self.warm_start or not hasattr(self, "coef_"):
+    def _previous_weights(self, plan: Plan) -> np.ndarray | None:
+        """Weights of the last fit, if they mean the same."""
+        if not hasattr(self, "coef_"):
             return None
-        same = np.array_equal(classes, self.classes_) and space.state() == self._space.state()
-        return self.coef_ if same else None
+        same = np.array_equal(plan.classes, self.classes_)
+        return self.coef_ if same and plan.space.state() == self._space.state() else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `robustruct.load` reads.
@@ -400,9 +429,8 @@ class StructuredModel(Prediction, Inspection):
         The file is in the safetensors format, with a version and a checksum; it holds no code. An
         existing file is replaced only once the new one is complete.
 
-        An ``engine`` and a ``random_state`` other than an integer are not kept, a loss of your own
-        is kept as its cost matrix, an optimizer with options as its name, one of your own as
-        "auto".
+        A ``random_state`` other than an integer is not kept, a loss of your own is kept as its
+        cost matrix, an optimizer with options as its name, one of your own as "auto".
         """
         from robustruct.models.storage import save
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from typing import Any, Literal
 
-from robustruct.engines.engine import Engine
+from robustruct.constraints import ConstraintsLike
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import (
-    Alphas,
+    Alpha,
     ClassWeight,
     NotNegative,
     OneOf,
     OptimizerFor,
     with_choices,
 )
-from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
 
 
@@ -42,7 +39,8 @@ class CRF(StructuredModel):
         wnut17 differs from what the optimum predicts.
     decision : "auto", "bayes" or "map"
         Label of least expected cost under the marginals of each node, which "auto" takes, or the
-        likeliest labelling; with ``alphas`` "auto" takes what costs less on held-out samples.
+        likeliest labelling; where ``alpha`` is chosen, "auto" takes what costs less on held-out
+        samples.
     inference : "auto" or "exact"
         Marginals are exact; a graph too wide for them is refused.
     """
@@ -60,7 +58,7 @@ class CRF(StructuredModel):
         self,
         loss: LossLike = "hamming",
         *,
-        alpha: float | None = None,
+        alpha: Alpha | None = None,
         l1: float = 0.0,
         optimizer: Literal["auto", "lbfgs", "natural_ascent", "owlqn"] | Optimizer = "auto",
         tol: float = 1e-3,
@@ -68,19 +66,10 @@ class CRF(StructuredModel):
         decision: Literal["auto", "bayes", "map"] = "auto",
         standardize: bool = True,
         class_weight: ClassWeight | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
-        constraints: str | None = None,
-        bad_labels: Literal["repair", "error", "drop"] = "repair",
+        constraints: ConstraintsLike = None,
         inference: Literal["auto", "exact"] = "auto",
-        engine: Engine | None = None,
-        alphas: Alphas | None = None,
-        cv: Any = "auto",
-        max_time: float | None = None,
-        patience: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
-        warm_start: bool = False,
-        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -92,19 +81,10 @@ class CRF(StructuredModel):
             decision=decision,
             standardize=standardize,
             class_weight=class_weight,
-            forbidden=forbidden,
             constraints=constraints,
-            bad_labels=bad_labels,
             inference=inference,
-            engine=engine,
-            alphas=alphas,
-            cv=cv,
-            max_time=max_time,
-            patience=patience,
             n_jobs=n_jobs,
             random_state=random_state,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.l1 = l1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustruct.constraints import Constraints, node_kinds
+from robustruct.constraints import TransitionMasks, node_kinds
 from robustruct.errors import InvalidInputError
 from robustruct.features import Design, FeatureMatrix, FeatureSpace, split_weights
 from robustruct.labels import as_labels, encode_labels
@@ -25,7 +25,7 @@ class Inspection(Estimator):
     coef_: np.ndarray
     cost_: np.ndarray
     _space: FeatureSpace
-    _rules: Constraints
+    _rules: TransitionMasks
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the node features: the rows of ``node_weights_``.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from robustruct.arrays import LARGEST, SMALLEST, as_array
-from robustruct.errors import InvalidInputError, shown
+from robustruct.constraints import Constraints
+from robustruct.engines.engine import Engine
+from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import COLDEST
@@ -27,7 +30,7 @@ Decision = Literal["auto", "map", "predictor", "bayes"]
 Inference = Literal["auto", "exact", "relaxed"]
 OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "owlqn", "subgradient"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"]
-Alphas = Sequence[float] | Literal["auto"]
+Alpha = float | Sequence[float] | Literal["auto"]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-30, 1e30
 
@@ -170,15 +173,16 @@ class OrNone(Accepted):
 
 
 @dataclass(frozen=True)
-class NameOrEach(Accepted):
-    """One of a few names, or a sequence of what ``each`` accepts."""
+class OneOrSearch(Accepted):
+    """What ``each`` accepts, or several of these to choose from, or "auto"."""
 
-    names: OneOf
     each: Accepted
 
     def complaint(self, name: str, value: Any) -> str | None:
         if isinstance(value, str):
-            return self.names.complaint(name, value)
+            return None if value == "auto" else f"{self.each.complaint(name, value)} Or use 'auto'."
+        if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+            return self.each.complaint(name, value)
         values = as_array(value, name).ravel().tolist()
         if not values:
             return f"{name} is empty; list the values to choose from."
@@ -197,13 +201,15 @@ class Passing(Accepted):
 
 
 @dataclass(frozen=True)
-class NoIterator(Accepted):
-    """Anything that can be read more than once; what is inside is checked with the labels."""
+class Rules(Accepted):
+    """What `Constraints.of` takes."""
 
     def complaint(self, name: str, value: Any) -> str | None:
-        if not isinstance(value, Iterator):
-            return None
-        return f"{name} is an iterator, which is empty after one use; give a list."
+        try:
+            Constraints.of(value)
+        except InvalidInputError as error:
+            return str(error)
+        return None
 
 
 @dataclass(frozen=True)
@@ -223,33 +229,16 @@ FLAG = Passing(_is_flag, "give True or False.")
 PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     {
         "loss": WithTheData(),
-        "alpha": OrNone(Strength("the strength of the penalty (None: 1 / n_samples)")),
+        "alpha": OrNone(OneOrSearch(Strength("the strength of the penalty (None: 1 / n_samples)"))),
+        "temperature": Temperature(),
         "optimizer": OptimizerFor("hinge", "auto", "dual_ascent", "natural_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
         "decision": OneOf("auto", "map", "predictor", "bayes"),
         "standardize": FLAG,
-        "temperature": Temperature(),
         "class_weight": WithTheData(),
-        "forbidden": NoIterator(),
-        "constraints": WithTheData(),
-        "bad_labels": OneOf("repair", "error", "drop"),
+        "constraints": Rules(),
         "inference": OneOf("auto", "exact", "relaxed"),
-        "engine": OrNone(
-            Passing(
-                lambda value: hasattr(type(value), "map"),
-                "give a DaskEngine, or None to train in this process.",
-            )
-        ),
-        "alphas": OrNone(
-            NameOrEach(OneOf("auto"), Strength("the strengths of penalty to choose from"))
-        ),
-        "cv": Passing(
-            lambda value: not isinstance(value, str) or value == "auto",
-            "give 'auto', a number of folds or a scikit-learn splitter.",
-        ),
-        "max_time": OrNone(Positive("the number of seconds that a fit may take")),
-        "patience": Count("the number of evaluations without improvement"),
         "n_jobs": OrNone(
             Passing(
                 lambda value: isinstance(value, Integral) and value != 0,
@@ -262,13 +251,6 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
                 "give an integer, a numpy RandomState, or None.",
             )
         ),
-        "warm_start": FLAG,
-        "checkpoint": OrNone(
-            Passing(
-                lambda value: isinstance(value, Checkpoint | str | os.PathLike),
-                "give a Checkpoint, the path of a folder, or None.",
-            )
-        ),
         "verbose": Passing(
             lambda value: isinstance(value, Integral) and int(value) >= 0,
             "give 0 for silence or 1 for progress.",
@@ -276,6 +258,75 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
     }
 )
 """What AGM, CRF and SSVM accept where they do not say otherwise."""
+
+OF_A_CHOICE: Mapping[str, Accepted] = MappingProxyType(
+    {
+        "cv": Passing(
+            lambda value: not isinstance(value, str) or value == "auto",
+            "give 'auto', a number of folds or a scikit-learn splitter.",
+        ),
+        "max_time": OrNone(Positive("the number of seconds that a fit may take")),
+    }
+)
+"""Options of ``fit``, but parameters of `AutoModel`, which is a choice."""
+
+OF_A_FIT: Mapping[str, Accepted] = MappingProxyType(
+    {
+        "patience": Count("the number of evaluations without improvement"),
+        "engine": OrNone(
+            Passing(
+                lambda value: hasattr(type(value), "map"),
+                "give a DaskEngine, or None to train in this process.",
+            )
+        ),
+        "checkpoint": OrNone(
+            Passing(
+                lambda value: isinstance(value, Checkpoint | str | os.PathLike),
+                "give a Checkpoint, the path of a folder, or None.",
+            )
+        ),
+        "warm_start": FLAG,
+        **OF_A_CHOICE,
+    }
+)
+"""What ``fit`` accepts beside the data."""
+
+MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "alphas": "alpha='auto' or alpha=[...]",
+        "forbidden": "constraints=[(label, next label), ...]",
+        "bad_labels": "constraints=Constraints(..., bad_labels=...)",
+        **{name: f"fit(..., {name}=...)" for name in OF_A_FIT},
+    }
+)
+"""Names that are no parameters of a model, and what to use instead."""
+
+
+def refuse_moved(kind: type, names: Iterable[str]) -> None:
+    """Say what to use instead of names that ``kind`` does not take, where that is known."""
+    for name in names:
+        if name in MOVED and name not in inspect.signature(kind).parameters:
+            raise InvalidTypeError(
+                f"{kind.__name__}() has no parameter {name!r}: use {MOVED[name]}.", field=name
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """What one call of ``fit`` is asked beside the data; see there."""
+
+    validation: tuple[Any, Any] | None = None
+    patience: int = 5
+    engine: Engine | None = None
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None
+    cv: Any = "auto"
+    max_time: float | None = None
+    warm_start: bool = False
+
+
+def is_search(alpha: Any) -> bool:
+    """Whether a model's ``alpha`` is to be chosen, from several or from all."""
+    return alpha is not None and not isinstance(alpha, Real)
 
 
 def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[str, Accepted]:
@@ -286,10 +337,7 @@ def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[st
 
 def check_parameters(model: StructuredModel) -> None:
     """Refuse values that no fit can use; what depends on the data is checked where it is used."""
-    for name, accepted in model._parameters.items():
-        complaint = accepted.complaint(name, getattr(model, name))
-        if complaint is not None:
-            raise InvalidInputError(f"{type(model).__name__}: {complaint}", field=name)
+    _check_each(model, model._parameters, model)
     if "temperature" in model._parameters:
         complaint = _temperature_complaint(model)
         if complaint is not None:
@@ -320,14 +368,31 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
             f"inference='relaxed' does not go with {with_it}, as a relaxed adversary has no "
             "entropy; use inference='exact'."
         )
-    if model.engine is not None and value < COLDEST:
-        return f"an engine trains with temperature=0 or at least {COLDEST:g}, not {with_it}."
     if value == math.inf and model.decision == "map":
         return (
             f"with {with_it} the cost plays a part in the decision alone, and decision='map' "
             "ignores it; use decision='bayes'."
         )
     return None
+
+
+def check_fit_options(model: StructuredModel, options: FitOptions) -> None:
+    """Refuse options of ``fit`` that it cannot use, or not with the model's parameters."""
+    _check_each(model, OF_A_FIT, options)
+    heat = getattr(model, "temperature", 0.0)
+    if options.engine is not None and not isinstance(heat, str) and 0 < heat < COLDEST:
+        raise InvalidInputError(
+            f"{type(model).__name__}: an engine trains with temperature=0 or at least "
+            f"{COLDEST:g}, not temperature={shown(heat)}.",
+            field="temperature",
+        )
+
+
+def _check_each(model: StructuredModel, table: Mapping[str, Accepted], given: object) -> None:
+    for name, accepted in table.items():
+        complaint = accepted.complaint(name, getattr(given, name))
+        if complaint is not None:
+            raise InvalidInputError(f"{type(model).__name__}: {complaint}", field=name)
 
 
 def optimizer_name(optimizer: Any) -> Any:

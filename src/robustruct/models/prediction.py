@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import TransitionMasks
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
@@ -83,7 +83,7 @@ class Prediction(Estimator):
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
-    _rules: Constraints
+    _rules: TransitionMasks
 
     # ------------------------------------------------------------------------- samples to scores
 
@@ -129,8 +129,8 @@ class Prediction(Estimator):
             sample = int(np.isinf(values).argmax())
             raise InvalidInputError(
                 f"sample {sample}: no labelling of it {'was found that ' if relaxed else ''}keeps "
-                "the rules in `forbidden` and `constraints`; drop a rule, or train on samples with "
-                "the labels it needs.",
+                "the rules in `constraints`; drop a rule, or train on samples with the labels it "
+                "needs.",
                 sample=sample,
             )
         return codes

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import Constraints, TransitionMasks
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, PackedNames
 from robustruct.formats.container import (
@@ -41,16 +41,13 @@ from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import ROUNDING, Record, records
 from robustruct.status import Status
 
-MODEL = Kind("robustruct-model", 2, "model.save()", oldest=2)
-"""In files of format 1 rows of cost matrices were the predicted labels."""
+MODEL = Kind("robustruct-model", 3, "model.save()", oldest=3)
+"""In files of format 1 rows of cost matrices were the predicted labels; models of format 2 had
+parameters that are now options of ``fit``, or parts of others."""
 
 MODELS: dict[str, type[StructuredModel]] = {
     kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
 }
-OF_ONE_FIT = ("engine", "checkpoint")
-"""Parameters that say where a fit was made, which means nothing to who loads the model. A file that
-sets one could make a later fit write wherever the file says."""
-
 MOST = 1e200  # of weights, costs and temperatures, so that scores stay finite; fits end far below
 
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
@@ -92,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
 
     Returns
     -------
-    AGM, CRF or SSVM
+    AGM, CRF, SSVM or AutoModel
         Fitted: it predicts exactly as the saved one did.
 
     Raises
@@ -129,12 +126,6 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     if name not in MODELS:
         raise InvalidInputError(f"the model {name!r} is not known here; upgrade robustruct.")
     parameters = {key: _restored(v, arrays) for key, v in description["parameters"].items()}
-    foreign = sorted(set(parameters) & set(OF_ONE_FIT))
-    if foreign:
-        raise InvalidInputError(
-            f"it sets {' and '.join(foreign)}, which belongs to one fit and to no file. It was not "
-            "written by model.save(); do not use it unless you know where it comes from."
-        )
     unknown = sorted(set(parameters) - set(MODELS[name]._parameters))
     if unknown:
         raise InvalidInputError(
@@ -149,7 +140,7 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
     types = getattr(model, "type_labels_", None)
     if list(types or ()) != list(model._space.types):
         raise InvalidInputError("its types of nodes do not fit its features.")
-    model._rules = Constraints.build(model.classes_, model.forbidden, model.constraints, types)
+    model._rules = TransitionMasks.build(model.classes_, model.constraints, types)
     return model
 
 
@@ -262,8 +253,7 @@ NEEDED = {
 
 
 def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, Any]:
-    stored = (name for name in model._parameters if name not in OF_ONE_FIT)
-    parameters = {name: getattr(model, name) for name in stored}
+    parameters = {name: getattr(model, name) for name in model._parameters}
     accepted = model._parameters.get("optimizer")
     if isinstance(accepted, OptimizerFor):
         parameters["optimizer"] = accepted.stored(parameters["optimizer"])
@@ -349,6 +339,9 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
         order = getattr(value, "order", None)
         described = {"loss": type(value).__name__}
         return described if order is None else {**described, "order": inner(order)}
+    if isinstance(value, Constraints):
+        fields = value.scheme, value.forbidden, value.bad_labels
+        return {"constraints": [inner(field) for field in fields]}
     if isinstance(value, Status):
         return {"status": value.name}
     raise InvalidInputError(
@@ -398,6 +391,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
     if "loss" in value:
         kind = LOSSES[value["loss"]]
         return kind(_restored(value["order"], arrays)) if "order" in value else kind()  # type: ignore[call-arg]
+    if "constraints" in value:
+        return Constraints(*_restored(value["constraints"], arrays))
     if "status" in value:
         return Status[value["status"]]
     ((tag, content),) = value.items()

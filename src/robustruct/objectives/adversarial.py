@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.constraints import Constraints, node_kinds
+from robustruct.constraints import TransitionMasks, node_kinds
 from robustruct.features import Design, FeatureMatrix, n_weights, scores
 from robustruct.formats.container import checksum
 from robustruct.game.certified import rounding_of
@@ -151,7 +151,7 @@ class Problem:
     share: np.ndarray
     """(S,) weight of each sample in the objective; sums to 1."""
     alpha: float
-    constraints: Constraints
+    constraints: TransitionMasks
     truth_is_predictor: bool = False
     """True holds p at the truth: the structured SVM (for which L is given transposed)."""
     n_jobs: int | None = 1
@@ -233,8 +233,8 @@ class Problem:
     def label_masks(self) -> tuple[np.ndarray, np.ndarray]:
         """((N,) the row of each node, (rows, k) masks): -inf for labels that neither player plays.
 
-        See `Constraints.label_masks`. The truth needs no mask; and forests that stand for a graph
-        must agree on masks, so there only a node's own rules count.
+        See `TransitionMasks.label_masks`. The truth needs no mask; and forests that stand for a
+        graph must agree on masks, so there only a node's own rules count.
         """
         if self.truth_is_predictor or self.relaxed:
             return node_kinds(self.design), self.constraints.unary_masks()

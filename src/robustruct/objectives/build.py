@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus, Rules
-from robustruct.constraints import Constraints
+from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus
+from robustruct.constraints import Constraints, TransitionMasks
 from robustruct.errors import IncompatibleError, errors_at_lines
 from robustruct.features import (
     Design,
@@ -233,7 +233,7 @@ class Plan:
     classes: np.ndarray
     type_labels: dict[str | int, np.ndarray]
     """For each type of node the labels it may get; empty without types."""
-    rules: Constraints
+    rules: TransitionMasks
     cost: np.ndarray
     """(k, k) costs [true, predicted], class weights included."""
     objective: str
@@ -347,9 +347,7 @@ class Settings(Protocol):
     loss: Any
     alpha: float | None
     class_weight: Any
-    forbidden: Any
     constraints: Any
-    bad_labels: str
     inference: str
     n_jobs: int | None
     bias: bool
@@ -375,9 +373,7 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
     """
     space = FeatureSpace.of_summary(summary.features, bias=settings.bias, min_count=min_count)
     assert summary.labels is not None  # where there are features there are labels
-    rules = Rules.of(settings.constraints, settings.bad_labels)
-    if rules is not None:
-        summary.bad_labels.warn(rules)
+    summary.bad_labels.warn(Constraints.of(settings.constraints))
     plan = planned(settings, space, summary.labels)  # samples may be elsewhere
     if not settings.standardize:
         return plan
@@ -432,7 +428,7 @@ def planned(
     k, d = len(classes), space.n_node_features
     sizes = Sizes(k, d, d * k + space.n_edge_features * k * k, n_nodes, n_with_edges)
     check_memory(sizes, need_of(settings.objective, temperature, settings.l1))
-    rules = Constraints.build(classes, settings.forbidden, settings.constraints, types)
+    rules = TransitionMasks.build(classes, settings.constraints, types)
     factors = class_weights(settings.class_weight, classes, labels.counts)
     cost = as_loss(settings.loss).matrix(classes)
     check_costs(cost, classes)  # a user's own Loss may give any matrix

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustruct.core.vectors import add_multiple, elastic_conjugate
 from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
-from robustruct.kernels.weight_vectors import add_multiple, elastic_conjugate
 from robustruct.objectives.adversarial import Problem
 
 INERTIA = 0.8  # of the average; with 0.5 to 0.9 gaps are alike

@@ -12,14 +12,13 @@ import contextlib
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.formats.container import Arrays, Kind, read_container, write_container
 from robustruct.formats.output import checked_path
 from robustruct.formats.text import shown
@@ -282,7 +281,7 @@ class Checkpoints:
             )
         for reason in refused:
             # This method, __init__, who opened the folder, fit, and the user's line.
-            warnings.warn(f"{reason} Going on from {self._last_good} instead.", stacklevel=5)
+            warn(f"{reason} Going on from {self._last_good} instead.")
 
     # ------------------------------------------------------------------------------------ one fit
 

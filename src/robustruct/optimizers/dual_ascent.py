@@ -1,8 +1,7 @@
 """Doubly proximal block-coordinate ascent with pairwise steps: training at the price of an SSVM.
 
-The dual is maximised over the adversary's marginals q_s, one sample at a time;
-kernels/pairwise_ascent.py says how a sample moves. Two centres follow once a pass, as in the method
-of multipliers:
+The dual is maximised over the adversary's marginals q_s, one sample at a time; core/ascent.c says
+how a sample moves. Two centres follow once a pass, as in the method of multipliers:
 
 * p0, the predictor's: p = Proj(p0 − L r / mu), so that the dual is smooth although a game is not;
 * z, the weights': the objective gets (kappa/2)|θ − z|² more, so that a small alpha is no harder
@@ -28,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import (
+from robustruct.core.vectors import (
     centre_gap,
     moments_from_weights,
     penalty,

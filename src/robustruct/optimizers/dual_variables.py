@@ -11,11 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.core.ascent import move_centres, visit_samples
+from robustruct.core.ascent import (
+    move_centres,
+    row_products,
+    visit_cyclic_samples,
+    visit_samples,
+)
 from robustruct.core.structs import (
     Ascent,
     Design,
     Features,
+    JunctionTrees,
     KeptRows,
     PendingMoves,
     Predictor,
@@ -23,7 +29,6 @@ from robustruct.core.structs import (
     Rows,
     Rules,
     SampleScores,
-    Scratch,
     TableRows,
     Visits,
     WeightChange,
@@ -34,8 +39,6 @@ from robustruct.features import SparseRows, adjoint, split_weights
 from robustruct.features.matrix import sparse_rows
 from robustruct.game.edge_pairs import EdgePairs
 from robustruct.game.mixtures import LabellingMixtures
-from robustruct.kernels.mixtures import visit_cyclic_samples
-from robustruct.kernels.row_products import all_products
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
 from robustruct.optimizers.optimizer import PassSpec
 from robustruct.optimizers.tuning import Tuning
@@ -116,7 +119,7 @@ class DualVariables:
         nodes, tables = np.empty(node_start[-1]), np.empty(table_start[-1])
         products = Products(node_start, table_start, nodes, tables)
         width = max(self.nodes.shape[1], self.edges.shape[1])
-        all_products(batch.structure, self._design.features, self._design.tables, width, products)
+        row_products(batch.structure, self._design.features, self._design.tables, width, products)
         return products
 
     # ------------------------------------------------------------------------------------- visits
@@ -146,31 +149,18 @@ class DualVariables:
             of_edges = self.pace[d :: problem.n_labels].copy()  # which have a row for each label
             node = changes.node._replace(pace=self.pace[:d])
             changes = changes._replace(node=node, edge=changes.edge._replace(pace=of_edges))
-        if isinstance(q, LabellingMixtures):
-            visit_cyclic_samples(
-                order,
-                batch.structure,
-                batch.buckets.arrays,
-                design,
-                weights,
-                predictor,
-                q.arrays,
-                visits,
-                self._pending,
-                self._buffers,
-                self._scratch[0],
-                changes,
-            )
-        else:
-            shared = self._pending, self._buffers, changes
-            given = Ascent(batch.structure, design, weights, predictor, visits, *shared), q.arrays
-            order = np.ascontiguousarray(order)
-            a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
-            for first in range(0, len(order), a_call):
-                some = order[first : first + a_call]
-                self._pending.begin(len(some))
-                threads = range(self._n_threads(len(some)))
-                together(visit_samples, [(t, some, len(some), *given) for t in threads])
+        shared = self._pending, self._buffers, changes
+        given = Ascent(batch.structure, design, weights, predictor, visits, *shared)
+        order = np.ascontiguousarray(order)
+        a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
+        for first in range(0, len(order), a_call):
+            some = order[first : first + a_call]
+            if isinstance(q, LabellingMixtures):
+                visit_cyclic_samples(some, len(some), given, self._trees, q.arrays)
+                continue
+            self._pending.begin(len(some))
+            threads = range(self._n_threads(len(some)))
+            together(visit_samples, [(t, some, len(some), given, q.arrays) for t in threads])
         q.grow()
 
     @cached_property
@@ -201,11 +191,10 @@ class DualVariables:
         )
 
     @cached_property
-    def _scratch(self) -> list[Scratch]:
-        """Of each thread."""
-        k, n_tables = self.problem.n_labels, self.problem.design.n_tables
-        threads = range(n_threads(self.problem.n_jobs))
-        return [Scratch.empty(*self.problem.design.batch.largest, n_tables, k) for _ in threads]
+    def _trees(self) -> JunctionTrees:
+        """Over which samples with cycles are solved."""
+        design = self.problem.design
+        return JunctionTrees(design.batch.parent, design.table_of, *design.batch.buckets.arrays)
 
     @cached_property
     def _changes(self) -> WeightChanges:

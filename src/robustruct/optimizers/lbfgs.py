@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import add_multiple, add_slope, penalty
+from robustruct.core.vectors import add_multiple, add_slope, penalty
 from robustruct.objectives.likelihood import LowerBounds
 from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 

@@ -16,10 +16,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from robustruct._lazy import cached_property
-from robustruct.core.structs import KeptRows
+from robustruct.core.structs import KeptRows, Rows
+from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
-from robustruct.kernels.updates import mark_columns, take_changes
-from robustruct.kernels.weight_vectors import follow_centre
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.optimizers.dual_variables import DualVariables
@@ -106,8 +105,9 @@ class ShardState:
         """Mark the columns of the nodes' features that some samples have."""
         design = self.problem.design
         if isinstance(design.nodes, SparseRows):
-            indptr, indices = design.nodes.indptr, design.nodes.indices
-            mark_columns(order, design.batch.node_offsets, indptr, indices, marks)
+            x = design.nodes
+            features = Rows(x.indptr, x.indices, x.data)
+            mark_columns(order, design.batch.node_offsets, features, marks)
         else:
             marks[:] = True
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import dual_penalty
+from robustruct.core.vectors import dual_penalty
 
 MOST = 8  # adversaries that are mixed: those of as many passes, one after the other
 

@@ -1,6 +1,6 @@
 """Dual ascent in natural parameters: training of the smooth objectives (objectives/smooth.py).
 
-The dual is maximised over one Gibbs distribution a sample; kernels/natural.py says how it moves.
+The dual is maximised over one Gibbs distribution a sample; core/smooth.c says how it moves.
 The centres of the predictors and of the weights follow once a pass, as for T = 0
 (optimizers/dual_ascent.py), and so does the certificate.
 """
@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import penalty
+from robustruct.core.vectors import penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise

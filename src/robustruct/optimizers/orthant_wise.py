@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustruct.kernels.weight_vectors import (
+from robustruct.core.vectors import (
     absolute_penalty,
     least_slopes,
 )

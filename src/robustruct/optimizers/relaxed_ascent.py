@@ -19,13 +19,13 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from robustruct.core.elimination import peel_forests
+from robustruct.core.relaxation import adjust_edges
+from robustruct.core.vectors import centre_gap, dual_penalty, penalty
 from robustruct.errors import IncompatibleError
 from robustruct.features import Design, adjoint, labelling_features, sum_over_tables
 from robustruct.features.matrix import SparseRows, sparse_rows, take_rows
 from robustruct.graphs import Batch
-from robustruct.kernels.forests import peel_forests
-from robustruct.kernels.relaxation import adjust_edges
-from robustruct.kernels.weight_vectors import centre_gap, dual_penalty, penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.dual_ascent import PairwiseAscent
 from robustruct.optimizers.dual_variables import DualVariables
@@ -52,7 +52,7 @@ class ForestCopies:
             edges = np.ascontiguousarray(batch.user_edges[first:last] - batch.node_offsets[s])
             n_nodes = int(batch.node_offsets[s + 1] - batch.node_offsets[s])
             forest = np.empty(len(edges), np.intp)
-            for t in range(max(peel_forests(n_nodes, edges, forest), 1)):
+            for t in range(max(peel_forests(n_nodes, len(edges), edges, forest), 1)):
                 chosen = np.flatnonzero(forest == t)
                 structures.append((n_nodes, np.ascontiguousarray(edges[chosen])))
                 edge_of.append(first + chosen)
@@ -140,8 +140,8 @@ class RelaxedAscent(PairwiseAscent):
         rules = problem.constraints
         if np.isinf(rules.starts).any() or np.isinf(rules.ends).any():
             raise IncompatibleError(
-                "rules about the ends of sequences cannot be kept by inference='relaxed'; drop "
-                "`constraints`, or list transitions in `forbidden`."
+                "rules about the ends of sequences cannot be kept by inference='relaxed'; leave "
+                "`constraints` out, or list transitions: constraints=[(label, next label), ...]."
             )
         tuning = tuning_for(problem)
         self.whole = tuning.scales.scaled(problem)
@@ -211,7 +211,9 @@ class RelaxedAscent(PairwiseAscent):
         ψ, r = problem.scores(weights), self.copies.mean(self.dual.q.r)
         q = self.copies.edges(self.dual.q.dense_edges())
         slots = np.flatnonzero(batch.parent >= 0)
-        missing = adjust_edges(slots, batch.structure, ψ.arrays, r, q)
+        unplaced = np.empty(1)
+        adjust_edges(len(slots), slots, batch.structure, ψ.arrays, r, q, unplaced)
+        missing = float(unplaced[0])
         if missing > UNPLACED:
             return primal, -np.inf  # some pair of labels is forbidden, and margins ask for it
         share = problem.node_share

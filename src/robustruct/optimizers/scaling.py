@@ -15,7 +15,6 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.features import Design, FeatureMatrix, SparseRows
-from robustruct.kernels.weight_vectors import scale_rows
 from robustruct.objectives.adversarial import Problem
 
 
@@ -143,9 +142,7 @@ class Scales:
         return weights if self.trivial else self._times(weights, 1.0 / self.of_rows)
 
     def _times(self, vector: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        out = np.empty_like(vector)
-        scale_rows(vector, factors, out)
-        return out
+        return (vector.reshape(len(factors), -1) * factors[:, None]).ravel()
 
     def scaled_l1(self, l1: float) -> np.ndarray:
         """The penalty on each |θ / s| that is ``l1`` on |θ|; (1,) where it is the same for all."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import TransitionMasks
 from robustruct.features import FeatureSpace
 from robustruct.labels import as_labels
 from robustruct.losses import CostMatrix
@@ -31,7 +31,6 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
     cost = layer.cost.cpu().double().numpy()
     options: dict[str, Any] = {
         "decision": decision,
-        "forbidden": layer.forbidden,
         "constraints": layer.constraints,
     }
     model: StructuredModel
@@ -47,7 +46,7 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
     columns = {"kind": "numeric", "width": k + 2}
     model._space = FeatureSpace.from_state({"bias": False, "nodes": columns, "edges": None})
     model.classes_ = as_labels(layer.labels)
-    model._rules = Constraints.build(model.classes_, layer.forbidden, layer.constraints)
+    model._rules = TransitionMasks.build(model.classes_, layer.constraints)
     model.coef_ = np.concatenate([np.eye(k).ravel(), start, end, pairs.ravel()])
     learnt = {
         "cost_": cost,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from robustruct.constraints import Constraints
+from robustruct.constraints import Constraints, ConstraintsLike, TransitionMasks
 from robustruct.errors import InvalidInputError
 from robustruct.objectives.adversarial import unit_of_temperature
 from robustruct.torch.checks import (
@@ -49,8 +49,7 @@ class _ChainLayer(nn.Module):
         temperature: float,
         batch_first: bool,
         labels: Sequence[Any] | None,
-        constraints: str | None,
-        forbidden: Iterable[tuple[Any, Any]] | None,
+        constraints: ConstraintsLike,
         tol: float,
         max_iter: int,
     ) -> None:
@@ -59,9 +58,8 @@ class _ChainLayer(nn.Module):
             raise InvalidInputError(f"num_tags={num_tags!r}; expected an integer > 0.")
         check_temperature(temperature)
         self.num_tags, self.temperature, self.batch_first = num_tags, temperature, batch_first
-        self.labels = _checked_labels(labels, num_tags, constraints)
+        self.labels = _checked_labels(labels, num_tags, Constraints.of(constraints))
         self.constraints = constraints
-        self.forbidden = None if forbidden is None else list(forbidden)
         self.tol, self.max_iter = tol, max_iter
         matrix = checked_cost(cost, self.labels)
         self._shown_cost = shown_cost(cost, matrix)
@@ -69,7 +67,7 @@ class _ChainLayer(nn.Module):
         """T: ``temperature`` in the units of the cost; 1 at infinity."""
         if temperature < math.inf:
             self.absolute_temperature = temperature * unit_of_temperature(matrix, 1.0)
-        rules = Constraints.build(self.labels, self.forbidden, constraints)
+        rules = TransitionMasks.build(self.labels, constraints)
         self.has_rules = not rules.empty
         self._fixed = {
             "cost": matrix, "_pairs": rules.pairs, "_starts": rules.starts, "_ends": rules.ends,
@@ -198,8 +196,7 @@ class _ChainLayer(nn.Module):
             tag = self.labels[int(tags[row, place])]
             raise InvalidInputError(
                 f"tags of shape {tuple(tags.shape)}: {tag!r} may not stand where it does (sequence "
-                f"{row}, token {place}), by `constraints` or `forbidden`. Correct the tags or drop "
-                "the rule.",
+                f"{row}, token {place}), by `constraints`. Correct the tags or drop the rule.",
                 sample=row,
                 node=place,
                 field="tags",
@@ -371,13 +368,13 @@ class _ChainLayer(nn.Module):
 
 
 def _checked_labels(
-    labels: Sequence[Any] | None, num_tags: int, constraints: str | None
+    labels: Sequence[Any] | None, num_tags: int, constraints: Constraints
 ) -> list[Any]:
     if labels is None:
-        if constraints is not None:
+        if constraints.scheme is not None:
             raise InvalidInputError(
-                f"constraints={constraints!r} are rules about names of tags; pass labels=[...], "
-                "one for each tag."
+                f"constraints={constraints.scheme!r} are rules about names of tags; pass "
+                "labels=[...], one for each tag."
             )
         return list(range(num_tags))
     names = list(labels)
@@ -409,11 +406,10 @@ class ChainAGM(_ChainLayer):
     batch_first : bool
         Whether emissions are (batch, time, num_tags) rather than (time, batch, num_tags).
     labels : sequence, optional
-        Names of the tags, for ``constraints``, ``forbidden`` and ``export``.
-    constraints : "BIO" or "BIOES", optional
-        Tagging scheme whose rules hold in training and in what is predicted.
-    forbidden : list of (label, next label), optional
-        Transitions that may not be predicted.
+        Names of the tags, for ``constraints`` and ``export``.
+    constraints : "BIO", "BIOES", list of (label, next label) or Constraints, optional
+        Tagging scheme whose rules hold in training and in what is predicted, or transitions that
+        may not be predicted, or both (`robustruct.Constraints`).
     tol : float
         What the predictor may give away in a game, relative to the range of the cost.
     max_iter : int
@@ -441,13 +437,12 @@ class ChainAGM(_ChainLayer):
         batch_first: bool = False,
         *,
         labels: Sequence[Any] | None = None,
-        constraints: str | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        constraints: ConstraintsLike = None,
         tol: float = TOL,
         max_iter: int = MAX_ITER,
     ) -> None:
         super().__init__(
-            num_tags, cost, temperature, batch_first, labels, constraints, forbidden, tol, max_iter
+            num_tags, cost, temperature, batch_first, labels, constraints, tol, max_iter
         )
 
     def forward(
@@ -486,7 +481,7 @@ class ChainCRF(_ChainLayer):
     batch_first : bool
     cost : "hamming", "absolute", "squared" or (k, k) matrix
         For decisions; rows are true tags, columns predicted ones.
-    labels, constraints, forbidden
+    labels, constraints
         As of `ChainAGM`.
 
     Examples
@@ -503,12 +498,9 @@ class ChainCRF(_ChainLayer):
         *,
         cost: Any = "hamming",
         labels: Sequence[Any] | None = None,
-        constraints: str | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        constraints: ConstraintsLike = None,
     ) -> None:
-        super().__init__(
-            num_tags, cost, math.inf, batch_first, labels, constraints, forbidden, TOL, MAX_ITER
-        )
+        super().__init__(num_tags, cost, math.inf, batch_first, labels, constraints, TOL, MAX_ITER)
 
     def forward(
         self,

@@ -238,7 +238,7 @@ class CRF(BaseEstimator):
                 raise IncompatibleError(
                     f"{name}=False is not supported: weights exist for all pairs; leave it out, "
                     "use c1=0.1 to have few that are not 0, or forbid transitions with "
-                    "robustruct.CRF(forbidden=[...])."
+                    "robustruct.CRF(constraints=[(label, next label), ...])."
                 )
         for name, reason in _ADVICE.items():
             value = getattr(self, name)

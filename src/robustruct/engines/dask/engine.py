@@ -19,9 +19,9 @@ T = TypeVar("T")
 class DaskEngine:
     """Where a model trains: on the workers of a Dask cluster.
 
-    ``AGM(engine=DaskEngine(client)).fit(X, y)`` deals the samples out to the workers;
-    ``fit(ShardedData.from_files(...))`` has the workers read them. Each worker uses the model's
-    ``n_jobs`` threads.
+    ``AGM().fit(X, y, engine=DaskEngine(client))`` deals the samples out to the workers; with
+    ``fit(ShardedData.from_files(...), engine=...)`` the workers read them. Each worker uses
+    the model's ``n_jobs`` threads.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class DaskEngine:
     Examples
     --------
     >>> from distributed import Client  # doctest: +SKIP
-    >>> model = AGM(engine=DaskEngine(Client("tcp://...")))  # doctest: +SKIP
-    >>> model.fit(ShardedData.from_files("part-*.conll.gz"))  # doctest: +SKIP
+    >>> engine = DaskEngine(Client("tcp://..."))  # doctest: +SKIP
+    >>> AGM().fit(ShardedData.from_files("part-*.conll.gz"), engine=engine)  # doctest: +SKIP
     """
 
     def __init__(
@@ -87,13 +87,3 @@ class DaskEngine:
             return self.client.gather(tasks)
         except CancelledError as error:
             raise scheduler_lost(self.client) from error
-
-    def __deepcopy__(self, memo: Any) -> DaskEngine:
-        return self  # scikit-learn copies parameters, but a connection is one
-
-    def __reduce__(self) -> Any:
-        return _no_engine, ()  # nor can a connection be stored: a model read again has no engine
-
-
-def _no_engine() -> None:
-    return None

@@ -27,13 +27,7 @@ import numpy as np
 from distributed import Worker
 from distributed.protocol import to_serialize
 
-from robustruct.kernels.updates import (
-    add_all,
-    add_entries,
-    merge_entries,
-    nonzero_entries,
-    squares_by_kind,
-)
+from robustruct.core.vectors import merge_entries
 
 RECEIVE, PRESENT = "robustruct_receive", "robustruct_present"  # what workers ask each other
 LOOK_AFTER = 5.0  # seconds between questions whether a worker that is waited for is still there
@@ -335,7 +329,7 @@ class Updates:
     def _squares(self, index: np.ndarray, value: np.ndarray) -> np.ndarray:
         """Sums of squares of entries, by kind."""
         found = np.zeros(self.n_kinds)
-        squares_by_kind(index, value, self.kind, self.row, found)
+        np.add.at(found, self.kind[index // self.row], value.astype(np.float64) ** 2)
         return found
 
     def _entries(
@@ -371,9 +365,8 @@ def _packed(stretch: np.ndarray, first: int) -> list[np.ndarray]:
     if count >= 0.6 * len(stretch):
         return [stretch]
     small = first + len(stretch) < 2**31
-    index, value = np.empty(count, np.int32 if small else np.int64), np.empty(count)
-    nonzero_entries(stretch, first, index, value)
-    return [index, value]
+    place = np.flatnonzero(stretch)
+    return [(place + first).astype(np.int32 if small else np.int64), stretch[place]]
 
 
 def _shortest(index: np.ndarray, value: np.ndarray, first: int, last: int) -> list[np.ndarray]:
@@ -388,6 +381,7 @@ def _shortest(index: np.ndarray, value: np.ndarray, first: int, last: int) -> li
 def _add(to: np.ndarray, first: int, arrays: Sequence[np.ndarray]) -> None:
     """What `_packed` or `_shortest` have made."""
     if len(arrays) == 1:
-        add_all(to, arrays[0])
+        to += arrays[0]
     elif len(arrays) == 2:
-        add_entries(to, first, *arrays)
+        index, value = arrays
+        to[index - first] += value

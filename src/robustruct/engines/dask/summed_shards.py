@@ -15,7 +15,6 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.engines.dask.group import Group, Updates
-from robustruct.kernels.updates import add_all, add_entries
 from robustruct.objectives.adversarial import Outline
 from robustruct.optimizers.damping import Damping
 from robustruct.optimizers.local_shards import LocalShards
@@ -95,9 +94,10 @@ class SummedShards:
         self.damping.see(*clash)
         for first, arrays in sums:
             if len(arrays) == 1:
-                add_all(theta[first : first + len(arrays[0])], arrays[0])
+                theta[first : first + len(arrays[0])] += arrays[0]
             else:
-                add_entries(theta, 0, *arrays)
+                index, value = arrays
+                theta[index] += value
         return PassStats(*facts.sum(axis=0).tolist())
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from numbers import Integral
@@ -15,6 +16,7 @@ from robustruct.errors import InvalidInputError, shown
 from robustruct.formats.container import checksum
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.parameters import is_search
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
 from robustruct.optimizers.optimizer import Optimizer, Progress
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-def opened(model: StructuredModel) -> Checkpoints | None:
-    """The model's folder of checkpoints, if it has one; refused before any work is done."""
-    given = model.checkpoint
+def opened(given: Checkpoint | str | os.PathLike[str] | None) -> Checkpoints | None:
+    """The folder of checkpoints, if there is one; refused before any work is done."""
     if given is None:
         return None
     kept = given if isinstance(given, Checkpoint) else Checkpoint(given)
@@ -52,15 +53,21 @@ def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> C
 
 def claim(
     checkpoints: Checkpoints | None,
+    model: StructuredModel,
     settings: StructuredModel,
     optimizer: Optimizer,
     shards: PreparedShards,
     stopper: EarlyStopping | None,
     inference: str,
 ) -> None:
-    """Refuse checkpoints of another fit, while the model is still what an earlier fit made it."""
+    """Refuse checkpoints of another fit, while the model is still what an earlier fit made it.
+
+    ``settings`` are the model's parameters with all that was chosen.
+    """
     if checkpoints is not None:
         found = _identity(settings, optimizer, shards, stopper)
+        if is_search(model.alpha):
+            found["alphas"] = np.asarray(model.alpha).tolist()
         checkpoints.claim({"inference": inference, **found})
 
 
@@ -118,12 +125,10 @@ def _identity(
         found["temperature"] = str(float(model.temperature))
     if not model.standardize:
         found["standardize"] = False
-    if model.alphas is not None:
-        found["alphas"] = np.asarray(model.alphas).tolist()
     if stopper is not None:
         held_out = stopper.held_out
         arrays = {"truth": held_out.truth, "cost": held_out.cost}
         arrays |= arrays_of("nodes", held_out.design.nodes)
         found["validation samples"] = f"sha256 {checksum('', arrays)}"
-        found["patience"], found["decision"] = int(model.patience), model.decision
+        found["patience"], found["decision"] = int(stopper.patience), model.decision
     return found

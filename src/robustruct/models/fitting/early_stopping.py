@@ -22,13 +22,20 @@ class EarlyStopping:
     """Called with every certificate; remembers the weights with the lowest validation loss."""
 
     def __init__(
-        self, model: StructuredModel, plan: Plan, loss: LossLike, validation: Any, *, rows: bool
+        self,
+        model: StructuredModel,
+        plan: Plan,
+        loss: LossLike,
+        validation: Any,
+        patience: int,
+        *,
+        rows: bool,
     ) -> None:
         """``rows``: whether training samples are the rows of an array."""
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise InvalidInputError("validation must be a pair (X, y).")
         X, y = validation[0], as_listed(validation[1])
-        self.model, self.plan = model, plan
+        self.model, self.plan, self.patience = model, plan, patience
         try:
             X, flat = model._checked(X, rows)
             self.held_out = HeldOut(plan.space.encode(X), flat, plan.classes, loss, y)
@@ -47,7 +54,7 @@ class EarlyStopping:
             self.loss, self.theta, self.record, self.since_best = loss, theta.copy(), record, 0
         else:
             self.since_best += 1
-        return self.since_best >= self.model.patience
+        return self.since_best >= self.patience
 
     def state(self) -> dict[str, np.ndarray]:
         """What was found so far; `restore` takes it back."""

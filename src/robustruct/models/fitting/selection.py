@@ -21,7 +21,7 @@ import numpy as np
 
 from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
-from robustruct.errors import InvalidInputError
+from robustruct.errors import InvalidInputError, warn
 from robustruct.features.matrix import SparseRows
 from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
 from robustruct.models.estimator import parameter_names
@@ -116,13 +116,13 @@ def trustworthy(model: StructuredModel) -> bool:
     return model.duality_gap_ <= _trial_tol(model)
 
 
-def choose(model: StructuredModel, samples: Samples) -> Choice:
-    """The setting and the decision that cost least on held-out samples.
+def choose(model: StructuredModel, samples: Samples, cv: Any, max_time: float | None) -> Choice:
+    """The setting and the decision that cost least on held-out samples; options as of ``fit``.
 
     What was not trained to its tolerance is not chosen, unless there is nothing else.
     """
-    search = _Search(model, samples)
-    name, clock, pace = type(model).__name__, _Clock(model.max_time), Pace()
+    search = _Search(model, samples, cv)
+    name, clock, pace = type(model).__name__, _Clock(max_time), Pace()
     with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as show:
         for place, folds in search.steps():
             if not clock.has_time:
@@ -163,19 +163,18 @@ class _Clock:
     def warn(self, name: str, n_trials: int) -> None:
         """Say that the choice was cut short, if it was."""
         if self.cut:
-            warnings.warn(
+            warn(
                 f"{name}: max_time={self.limit:g} seconds ended the choice after {n_trials} "
                 "settings were tried; the best of them is taken. With more time it may find a "
                 "better one.",
                 CutShort,
-                stacklevel=5,
             )
 
 
 class _Search:
     """Where to look next, given what was found so far."""
 
-    def __init__(self, model: StructuredModel, samples: Samples) -> None:
+    def __init__(self, model: StructuredModel, samples: Samples, cv: Any) -> None:
         self.model = model
         every = MemoryShards(samples)
         plan = every.prepare(model._settings(_members(model, False)[0], 1.0), _silent)
@@ -186,7 +185,7 @@ class _Search:
         self.alphas = listed_alphas(model)
         # With its rows named, the cost stays the same in a fold that lacks a label.
         loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
-        first, *others = _splits(model, samples, batch.n_nodes)
+        first, *others = _splits(model, samples, batch.n_nodes, cv)
         self.folds = [_Fold(model, loss, samples, *split) for split in first]
         self.others = [(loss, samples, *split) for repeat in others for split in repeat]
         self.tests = [test for repeat in (first, *others) for _, test in repeat]
@@ -391,11 +390,9 @@ def steps_to_unfelt(problem: Problem, first: float) -> int:
 
 def listed_alphas(model: StructuredModel) -> list[float]:
     """The penalties to compare, strongest first; none if they are to be found."""
-    if model.alphas is not None and not isinstance(model.alphas, str):
-        return sorted({float(a) for a in np.ravel(np.asarray(model.alphas))}, reverse=True)
-    if model.alphas is None and model.alpha is not None:
-        return [float(model.alpha)]
-    return []
+    if model.alpha is None or isinstance(model.alpha, str):
+        return []
+    return sorted({float(a) for a in np.ravel(np.asarray(model.alpha))}, reverse=True)
 
 
 def _members(model: StructuredModel, relaxed: bool) -> list[tuple[str, float]]:
@@ -457,13 +454,12 @@ def _warn_of_missed(model: StructuredModel, tried: Sequence[Tried]) -> None:
     if missed:
         from sklearn.exceptions import ConvergenceWarning  # takes long to load
 
-        warnings.warn(
+        warn(
             f"{type(model).__name__}: with alpha={max(missed):.2g} training missed a gap of "
             f"{_trial_tol(model):g} within the {_passes(model)} passes that a fold of the choice "
             "may take; it and weaker penalties are not compared. To try them, raise max_iter or "
             "tol, or scale the features alike.",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 
@@ -492,14 +488,7 @@ class _Fold:
     ) -> None:
         parameters = {name: getattr(model, name) for name in parameter_names(type(model))}
         self.model = type(model)(**copy.deepcopy(parameters)).set_params(
-            alphas=None,
-            loss=loss,
-            verbose=0,
-            warm_start=True,
-            max_iter=_passes(model),
-            tol=_trial_tol(model),
-            max_time=None,
-            checkpoint=None,
+            loss=loss, verbose=0, max_iter=_passes(model), tol=_trial_tol(model)
         )
         self.shards = MemoryShards(_part(samples, train))
         self.test = _part(samples, test)
@@ -539,7 +528,7 @@ class _Fold:
             self.shards.again(self.plan)
         self.last = setting
         optimizer = self.model._chosen_optimizer(self.shards, self.plan)
-        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start)
+        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start, True)
 
     def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
         """The weights of the last fit, as large as they would be at the new temperature.
@@ -555,13 +544,13 @@ class _Fold:
 
 
 def _splits(
-    model: StructuredModel, samples: Samples, n_nodes: int
+    model: StructuredModel, samples: Samples, n_nodes: int, cv: Any
 ) -> list[list[tuple[np.ndarray, np.ndarray]]]:
     """The folds that ``cv`` asks for, and repeats of them.
 
     "auto" holds one fifth out where samples are many, and repeats the folds where they are few.
     """
-    n_samples, cv = len(samples.y), model.cv
+    n_samples = len(samples.y)
     if not isinstance(cv, int | np.integer | str):
         from sklearn.model_selection import check_cv  # takes long to load
 

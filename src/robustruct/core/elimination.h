@@ -1,0 +1,12 @@
+/* Graphs, as other files use them. */
+#ifndef ELIMINATION_H
+#define ELIMINATION_H
+#include "core.h"
+
+/* The name of i's set, in a forest of names that is flattened on the way. */
+Index find_root(Index *group, Index i);
+
+/* slots, out: those of sample s that hold an edge, one for each node and chord at most. Return their
+ * number. */
+Index edges_of_sample(Index s, const Structure *structure, Index *slots);
+#endif
