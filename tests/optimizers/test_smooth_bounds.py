@@ -66,7 +66,9 @@ def gibbs(objective: SmoothObjective, theta: np.ndarray, p: np.ndarray) -> Gibbs
     natural[objective.node_rows] = psi
     natural[objective.table_rows] = tables.reshape(-1, objective.width)
     nonsense = np.full_like(natural, np.nan)
-    return GibbsAdversary(natural, nonsense, np.full(len(problem.share), np.nan))
+    n_samples = len(problem.share)
+    unused = np.full(n_samples, np.nan, np.float32)
+    return GibbsAdversary(natural, nonsense, np.full(n_samples, np.nan), unused)
 
 
 @pytest.mark.parametrize("player", PLAYERS)

@@ -18,8 +18,7 @@
 
 #define TRIES 20       /* of gamma; with 4 weak penalties do not converge, and few samples need 3 */
 #define SLACK 0.15f    /* with 0.3 a CRF takes a pass more; with 0.1 there are many more tries */
-#define FULL 0.98f     /* a gamma that counts as 1 */
-#define SHORTEST 1e-6f /* the least gamma that is tried first */
+#define LOWEST -2.0f   /* a relative slope that says no more than: much too far */
 
 /* Scratch of one thread: rows of a sample, and of one node. */
 typedef struct {
@@ -280,44 +279,42 @@ static Outcome step(const Visit *visit, const Sample *own, double *gap, double *
     const float inverse = (float)(1.0 / visit->settings->temperature);
     for (Index y = 0; y < length; y += STEP) {
         put(work->way + y, get(work->goal + y) - get(natural + y));
-        put(work->trial + y, get(work->goal + y));
     }
     double log_z = 0.0;
-    float gamma = 1.0f, low = 0.0f, high = 1.0f, slope, bend;
-    for (int attempt = 0; attempt <= TRIES; attempt++) {
-        if (attempt > 0)
-            for (Index y = 0; y < length; y += STEP)
-                put(work->trial + y, get(natural + y) + get(work->way + y) * gamma);
+    if (!marginals(own, &visit->problem->trees, work->goal, &work->gibbs, false, work->new, log_z_goal))
+        return FAILED;
+    /* T KL(q | Gibbs distribution of the scores) */
+    *gap = *log_z_goal - adversary->entropy[own->s] - inner(own, work->goal, old);
+    *gap *= visit->settings->temperature;
+    /* gamma by false position: what the slope has become, relative, is 1 at 0 and falls. */
+    float gamma = adversary->gamma[own->s], low = 0.0f, at_low = 1.0f, high = 1.0f, at_high = 0.0f;
+    for (int attempt = 0;; attempt++) {
+        float slope, bend;
+        for (Index y = 0; y < length; y += STEP)
+            put(work->trial + y, get(natural + y) + get(work->way + y) * gamma);
         if (!marginals(own, &visit->problem->trees, work->trial, &work->gibbs, true, work->new, &log_z))
             return FAILED;
         products(visit, own, &slope, &bend);
-        if (attempt == 0) { /* T KL(q | Gibbs distribution of the scores) */
-            *log_z_goal = log_z;
-            *gap = log_z - adversary->entropy[own->s] - inner(own, work->goal, old);
-            *gap *= visit->settings->temperature;
-            if (!(slope > 1e-12f * (float)own->n)) return STAYED;
-            gamma = slope / (slope + bend * inverse);
-            if (gamma > FULL) break;
-            if (!(gamma > SHORTEST)) gamma = SHORTEST;
-            continue;
-        }
-        if (attempt == TRIES) break;
-        const float after = (1.0f - gamma) * slope - bend * inverse;
-        if (fabsf(after) <= SLACK * slope && slope > 0.0f) break;
-        float guess = 0.3f;
-        if (after >= 0.0f) { /* where no mass has moved yet as well */
-            low = gamma;
-        } else { /* or not a number */
-            high = gamma;
-            if (slope > 0.0f && after > -2.0f * slope) guess = fminf(0.9f, slope / (slope - after));
+        if (attempt == 0 && !(slope > 1e-12f * gamma * (float)own->n)) return STAYED;
+        float left = 1.0f - gamma - bend * inverse / slope;
+        if (!(slope > 0.0f && left > LOWEST)) left = LOWEST; /* or not a number */
+        if (fabsf(left) <= SLACK || attempt == TRIES) break;
+        if (left > 0.0f) {
+            low = gamma, at_low = left;
+        } else {
+            high = gamma, at_high = left;
         }
         if (attempt + 1 == TRIES) { /* too far could mean downhill */
             if (low == 0.0f) return STAYED;
             gamma = low;
-        } else {
-            gamma = low == 0.0f ? gamma * guess : 0.5f * (low + high);
+        } else if (at_high < 0.0f) {
+            const float part = at_low / (at_low - at_high);
+            gamma = low + (high - low) * fminf(fmaxf(part, 0.1f), 0.9f);
+        } else { /* nothing was too long yet */
+            gamma = fminf(1.0f, gamma / (1.0f - left));
         }
     }
+    adversary->gamma[own->s] = gamma;
     for (Index y = 0; y < length; y += STEP) {
         put(change + y, get(work->delta + y) * -rate);
         put(natural + y, get(work->trial + y));

@@ -397,11 +397,12 @@ typedef struct {
     float *natural; /* (rows, width) */
     float *marginals; /* (rows, width) */
     double *entropy; /* (samples) */
+    float *gamma; /* (samples) */
     Index n_rows;
     Index n_width;
     Index n_samples;
 } GibbsAdversary;
-SIZE(GibbsAdversary, 48)
+SIZE(GibbsAdversary, 56)
 
 typedef struct {
     Index *node_start; /* (samples + 1) */
@@ -443,7 +444,7 @@ typedef struct {
     VisitStats stats;
     Index n_samples;
 } SmoothCall;
-SIZE(SmoothCall, 632)
+SIZE(SmoothCall, 640)
 
 typedef struct {
     Index most;

@@ -748,6 +748,8 @@ class GibbsAdversary(NamedTuple):
     """(N + k tables, width) of nodes, and of edges added up by own table."""
     entropy: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
+    gamma: Annotated[np.ndarray, Singles["samples"]]
+    """(S,) length of the last step, which the next one tries first."""
 
 
 @struct

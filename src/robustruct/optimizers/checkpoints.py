@@ -29,7 +29,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHECKPOINT = Kind("robustruct-checkpoint", 5, "a fit with checkpoint=...")
+CHECKPOINT = Kind("robustruct-checkpoint", 6, "a fit with checkpoint=...")
 NAME = re.compile(r"checkpoint-(\d{6,})\.safetensors")
 UNFINISHED = re.compile(NAME.pattern + r"\.[0-9a-f]{8}\.tmp|\.tmp\w{6}")
 """Ours, and those that safetensors writes before it gives them our name."""

@@ -63,7 +63,8 @@ class NaturalVariables:
         natural[tables.reshape(-1, problem.n_labels)] = rules.pair_mask
         marginals = np.zeros_like(natural)
         marginals[nodes, truth] = 1.0
-        self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples))
+        gamma = np.ones(batch.n_samples, np.float32)
+        self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples), gamma)
         self._count_truth()
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
