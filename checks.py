@@ -1,13 +1,12 @@
 """All checks of this repository, the quick ones first. Run: python checks.py [name ...]
 
 This list is the only one: README.md, CONTRIBUTING.md and .ci/run all call this script. Without
-names it runs those of CHECKS; those of RELEASE take longer, make environments of their own below
-build/, and are run by name before a release.
+names it runs EVERYTHING; `quick` takes less than two minutes. Those that are left take longer, make
+environments of their own below build/, and are run by name before a release.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -24,36 +23,24 @@ from pathlib import Path
 ROOT = Path(__file__).parent
 SCRIPTS = Path(sysconfig.get_path("scripts"))  # works without activating the environment
 
-CHECKS = {
+PYTEST = ["pytest", "-n", "2", "--dist", "worksteal"]
+COMMANDS = {
     "lint": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
     "layers": ["lint-imports"],
-    "tests": [
-        "pytest",
-        "-n",
-        "2",
-        "--dist",
-        "worksteal",
-        "--doctest-modules",
-        "tests",
-        "src",
-        "experiments/corpora",
-    ],
-    "slow": ["pytest", "-n", "2", "--dist", "worksteal", "-m", "slow", "--part", "K/N", "tests"],
+    "tests": [*PYTEST, "--doctest-modules", "tests", "src", "experiments/corpora"],
+    "slow": [*PYTEST, "-m", "slow", "tests"],
     "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "build/docs"],
+    # Equations, formats, rules of the house: what most changes break first.
+    "basics": [
+        *PYTEST,
+        *(f"tests/{name}" for name in ("core", "features", "formats", "game", "graphs")),
+        *(f"tests/{name}" for name in ("inference", "test_architecture.py", "test_losses.py")),
+    ],
 }
-SLOW_PARTS = 2  # of which a run of all checks has time for one
-
-
-def part_of_sources() -> str:
-    """Which part of the slow tests is run: the sources say, so that another run does the same."""
-    digest = hashlib.sha256()
-    for path in sorted(
-        path for folder in ("src", "tests") for path in ROOT.glob(f"{folder}/**/*.py")
-    ):
-        digest.update(path.read_bytes())
-    return f"{1 + digest.digest()[0] % SLOW_PARTS}/{SLOW_PARTS}"
+QUICK = ["lint", "format", "types", "layers", "basics"]
+EVERYTHING = ["lint", "format", "types", "layers", "tests", "slow", "memory", "docs"]
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> bool:
@@ -96,7 +83,7 @@ def oldest() -> bool:
     extras = project["optional-dependencies"]
     declared = {*project["dependencies"], *extras["dask"], *extras["plots"]}
     pins = [requirement.replace(">=", "==") for requirement in sorted(declared)]
-    return pytest_in(environment("oldest", *pins, f"{ROOT}[test]"))
+    return pytest_in(environment("oldest", *pins, f"{ROOT}[dev]"))
 
 
 def package() -> bool:
@@ -111,7 +98,7 @@ def package() -> bool:
     if not run(builder, "-m", "build", "-q", "--outdir", target, ROOT):
         return False
     (wheel,) = target.glob("*.whl")
-    return pytest_in(environment("installed", f"{wheel}[test]"))
+    return pytest_in(environment("installed", f"{wheel}[dev]"))
 
 
 def wheels() -> bool:
@@ -131,7 +118,7 @@ def wheels() -> bool:
         if not made or not _is_sound(*folder.glob(f"*{target.tag}.whl"), name=name):
             return False
     (wheel,) = folder.glob("*manylinux*x86_64.whl")
-    python = environment("wheel", f"{wheel}[test]")
+    python = environment("wheel", f"{wheel}[dev]")
     return all(
         pytest_in(python, "--ignore", ROOT / "tests" / "core", level=level)
         for level in ("x86-64-v2", "x86-64-v3")
@@ -165,31 +152,52 @@ def _is_sound(wheel: Path, name: str) -> bool:
     return sound
 
 
-def sanitize() -> bool:
-    """The tests of the core under the address, undefined-behaviour and thread sanitizers."""
-    return _sanitized("address", "asan", "tests/core", "tests/inference", "tests/fuzz") and (
-        _sanitized("thread", "tsan", "tests/optimizers/test_threads.py")
+KERNEL_TESTS = ["core", "features", "formats", "fuzz", "game", "graphs", "inference", "optimizers"]
+"""Folders of tests that call the core, one way or the other."""
+
+
+def memory() -> bool:
+    """Tests that go through most kernels, under the address and undefined-behaviour sanitizers."""
+    return _sanitized(
+        "address", "tests/core", "tests/fuzz", "tests/inference", "tests/optimizers/test_threads.py"
     )
 
 
-def _sanitized(level: str, library: str, *tests: str) -> bool:
-    path = subprocess.run(
-        ["cc", f"-print-file-name=lib{library}.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def sanitize() -> bool:
+    """All tests of kernels under these sanitizers, and threaded fits under that of threads."""
+    folders = [f"tests/{name}" for name in KERNEL_TESTS]
+    return _sanitized("address", "-m", "not slow and not data", *folders) and (
+        _sanitized("thread", "tests/optimizers/test_threads.py")
+    )
+
+
+def _sanitized(level: str, *arguments: str) -> bool:
+    """Whether pytest passes with a library of the core that stops at a wrong access or a race."""
+    if not sys.platform.startswith("linux") or shutil.which("gcc") is None:
+        print("skipped: the sanitizers of GCC are loaded before Python, on Linux")
+        return True
+    # A sanitizer looks for C++'s exceptions as it is loaded; other packages throw some.
+    names = {"address": "libasan.so", "thread": "libtsan.so"}[level], "libstdc++.so"
+    found = (
+        subprocess.run(
+            ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in names
+    )
     settings = {
-        "LD_PRELOAD": path,
+        "LD_PRELOAD": " ".join(found),
+        "CC": "gcc",
         "ROBUSTRUCT_CORE": level,
         "ASAN_OPTIONS": "detect_leaks=0",  # Python's own are many
         "PYTHONMALLOC": "malloc",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    return (
-        subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=False).returncode
-        == 0
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=False)
+    return done.returncode == 0
 
 
-RELEASE: dict[str, Callable[[], bool]] = {
+FUNCTIONS: dict[str, Callable[[], bool]] = {
+    "memory": memory,
     "oldest": oldest,
     "package": package,
     "wheels": wheels,
@@ -198,24 +206,24 @@ RELEASE: dict[str, Callable[[], bool]] = {
 
 
 def main(names: list[str]) -> int:
-    """Run the named checks, or all of CHECKS; any failure makes the exit code 1."""
-    unknown = sorted(set(names) - {*CHECKS, *RELEASE})
+    """Run the named checks, or EVERYTHING; any failure makes the exit code 1."""
+    known = ["quick", *COMMANDS, *FUNCTIONS]
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        known = ", ".join([*CHECKS, *RELEASE])
-        print(f"no check named {', '.join(unknown)}; there are {known}", file=sys.stderr)
+        print(f"no check named {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
+    names = [one for name in names for one in (QUICK if name == "quick" else [name])]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test processes already fill two cores
     summary, failed = [], False
-    for name in names or CHECKS:
+    for name in names or EVERYTHING:
         started = time.perf_counter()
-        if name in CHECKS:
-            command = [part_of_sources() if part == "K/N" else part for part in CHECKS[name]]
-            tool, *arguments = command
-            print(f"== {name}: {' '.join(command)}", flush=True)
+        if name in COMMANDS:
+            tool, *arguments = COMMANDS[name]
+            print(f"== {name}: {' '.join(COMMANDS[name])}", flush=True)
             passed = run(SCRIPTS / tool, *arguments)
         else:
-            print(f"== {name}: {RELEASE[name].__doc__}", flush=True)
-            passed = RELEASE[name]()
+            print(f"== {name}: {FUNCTIONS[name].__doc__}", flush=True)
+            passed = FUNCTIONS[name]()
         seconds = time.perf_counter() - started
         summary.append(f"{'passed' if passed else 'FAILED'}  {name}  ({seconds:.0f} s)")
         failed |= not passed

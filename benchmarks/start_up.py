@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from timing import Seconds, machine, rounded, show
 
@@ -111,6 +112,7 @@ def seconds(code: str, folder: str) -> Seconds:
     """Of a process that runs ``code`` in a folder."""
     environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1] / "experiments")
     started, before = time.perf_counter(), os.times()
     subprocess.run(
         [sys.executable, "-c", code],

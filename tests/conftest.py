@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,27 +21,16 @@ settings.register_profile(
 settings.load_profile("robustruct")
 
 
-def _part(text: str) -> tuple[int, int]:
-    """ "2/3" is the second of three parts."""
-    k, n = map(int, text.split("/"))
-    if not 1 <= k <= n:
-        raise ValueError(text)
-    return k, n
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--part", type=_part, default=(1, 1), help="K/N: every Nth slow test only")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked slow run only where ``-m`` speaks of them, by ``--part`` some of them."""
-    left_out = [item for item in items if item.get_closest_marker("slow")]
-    if "slow" in config.option.markexpr:
-        k, n = config.option.part
-        left_out = [item for i, item in enumerate(left_out) if i % n != k - 1]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+# Tests of what an extra of pyproject.toml brings are left out where it is not installed.
+NEEDS = {
+    "distributed": ["engines", "cli/test_scale.py", "torch_layers/test_torch_habits.py"],
+    "pyarrow": ["fuzz", "formats/test_hostile_files.py"],
+    "torch": ["torch_layers", "experiments/test_torch_tagger_experiment.py"],
+    "selenium": ["report/test_browser.py"],
+}
+collect_ignore = [
+    path for name, paths in NEEDS.items() if find_spec(name) is None for path in paths
+]
 
 
 @pytest.fixture(scope="session")
