@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from robustruct.core.elimination import best_order, contraction_bound, greedy_order
+from robustruct.core.elimination import (
+    AS_LISTED,
+    BY_DEGREE,
+    BY_FILL,
+    best_order,
+    contraction_bound,
+    greedy_order,
+)
 from robustruct.errors import IncompatibleError
 from robustruct.graphs import Batch, chain_edges, structure_name, treewidth
 from robustruct.graphs.triangulation import WIDEST, elimination
@@ -53,9 +60,9 @@ def width_of(n, edges, order):
 def test_widths_are_those_of_the_orders(graph):
     n, edges = graph
     widths = []
-    for by_fill in (False, True):
+    for rule in (BY_DEGREE, BY_FILL, AS_LISTED):
         order = np.empty(n, np.intp)
-        widths.append(greedy_order(n, len(edges), edges, by_fill, n, order))
+        widths.append(greedy_order(n, len(edges), edges, rule, n, order))
         assert sorted(order) == list(range(n))
         assert widths[-1] == width_of(n, edges, order)
     least = best_order(n, len(edges), edges, order)
@@ -98,9 +105,17 @@ def test_structures_are_recognised_whatever_the_names_of_nodes(graph, name, widt
         assert structure_name(n, names[edges]) == name
 
 
-def test_a_wide_grid_gets_bounds():
-    lower, upper = treewidth(*grid(7, 9))
-    assert 4 <= lower <= 7 <= upper <= 9
+@pytest.mark.parametrize("size", [(7, 9), (8, 8), (20, 20)])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_wide_grid_is_swept(size, shuffled):
+    """The treewidth of a grid is its shorter side; greedy orders find 28 for 20 x 20."""
+    n, edges = grid(*size)
+    if shuffled:
+        edges = np.random.default_rng(0).permutation(n)[edges]
+    found = elimination(n, edges)
+    assert found.width == width_of(n, edges, found.order) == min(size)
+    lower, upper = treewidth(n, edges)
+    assert 4 <= lower <= upper == min(size)
 
 
 def test_a_long_ladder_is_fast_and_a_huge_graph_is_given_up_early():

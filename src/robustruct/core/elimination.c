@@ -140,14 +140,23 @@ static Index pop(Heap *heap)
     return top;
 }
 
+/* What decides which node is removed next: its neighbours, the edges that it adds, or nothing. */
+enum { BY_DEGREE, BY_FILL, AS_LISTED };
+
+static Index key_of(Graph *graph, Index node, Index rule)
+{
+    if (rule == AS_LISTED) return 0;
+    return rule == BY_FILL ? missing(graph, node) : graph->size[node];
+}
+
 /* Remove nodes one by one; near and key (n): scratch, key[i] < 0 once i is gone. */
-static Index eliminate(Graph *graph, Heap *heap, bool by_fill, Index limit, Index *near, Index *key,
+static Index eliminate(Graph *graph, Heap *heap, Index rule, Index limit, Index *near, Index *key,
                        Index *order)
 {
     const Index n = graph->n;
     Index width = 0;
     for (Index i = 0; i < n; i++) {
-        key[i] = by_fill ? missing(graph, i) : graph->size[i];
+        key[i] = key_of(graph, i, rule);
         if (!push(heap, key[i] * n + i)) return NO_MEMORY;
     }
     for (Index position = 0; position < n; position++) {
@@ -169,9 +178,9 @@ static Index eliminate(Graph *graph, Heap *heap, bool by_fill, Index limit, Inde
             if (added == NO_MEMORY) return NO_MEMORY;
             filled += added;
         }
-        const Index n_touched = touched(graph, degree, near, by_fill && filled);
+        const Index n_touched = touched(graph, degree, near, rule == BY_FILL && filled);
         for (Index x = 0; x < n_touched; x++) {
-            const Index i = graph->list[x], now = by_fill ? missing(graph, i) : graph->size[i];
+            const Index i = graph->list[x], now = key_of(graph, i, rule);
             if (now == key[i]) continue;
             key[i] = now;
             if (!push(heap, now * n + i)) return NO_MEMORY;
@@ -180,10 +189,10 @@ static Index eliminate(Graph *graph, Heap *heap, bool by_fill, Index limit, Inde
     return width;
 }
 
-/* Remove the node that adds fewest edges (by_fill), or has fewest neighbours; return the width. Ties
- * go to the smallest node. Where every node left has more than ``limit`` neighbours, the search ends:
- * the rest of order (n), out, keeps its own order, and the result is limit + 1. */
-API Index greedy_order(Index n, Index n_edges, const Index *edges, bool by_fill, Index limit,
+/* Remove the node with the least key (``rule``); return the width. Ties go to the smallest node. Where
+ * it has more than ``limit`` neighbours, the search ends: the rest of order (n), out, keeps its own
+ * order, and the result is limit + 1. */
+API Index greedy_order(Index n, Index n_edges, const Index *edges, Index rule, Index limit,
                        Index *order)
 {
     Index *memory = NEW(Index, 8 * n + 1), width = NO_MEMORY;
@@ -204,7 +213,7 @@ API Index greedy_order(Index n, Index n_edges, const Index *edges, bool by_fill,
             graph.begin[i] = start[i];
             graph.size[i] = graph.room[i] = start[i + 1] - start[i];
         }
-        width = eliminate(&graph, &heap, by_fill, limit, at, memory + 6 * n, order);
+        width = eliminate(&graph, &heap, rule, limit, at, memory + 6 * n, order);
     }
     free(memory);
     free(graph.pool);

@@ -6,9 +6,10 @@ from robustruct.core.structs import Structure
 
 TOO_SHORT = -2
 
+BY_DEGREE, BY_FILL, AS_LISTED = range(3)  # rules of greedy_order
 greedy_order = function(
-    "greedy_order", int, int, Indices, bool, int, Indices
-)  # (n_nodes, n_edges, edges, by_fill, limit, order)
+    "greedy_order", int, int, Indices, int, int, Indices
+)  # (n_nodes, n_edges, edges, rule, limit, order)
 best_order = function("best_order", int, int, Indices, Indices)  # (n_nodes, n_edges, edges, order)
 contraction_bound = function("contraction_bound", int, int, Indices)  # (n_nodes, n_edges, edges)
 later_neighbours = function(

@@ -1,10 +1,11 @@
 """How tree-like a graph is, and in which order to eliminate its nodes.
 
 Exact inference on a graph with cycles costs O(n k^(w+1)) for an elimination order of width w. Two
-greedy orders are tried, fewest neighbours and fewest new edges, and the better one is kept. The
-first is exact up to width 2 (any graph of treewidth 2 has a node of degree 2 or less, and stays
-one when it is removed), hence also where it finds 3; wider graphs that are small get an order of
-least width by dynamic programming.
+greedy orders are tried, fewest neighbours and fewest new edges. The first is exact up to width 2
+(any graph of treewidth 2 has a node of degree 2 or less, and stays one when it is removed), hence
+also where it finds 3. Small graphs get an order of least width by dynamic programming. On others
+greedy orders can be far off (28 on a grid of 20 x 20 nodes, whose treewidth is 20), so sweeps
+through the graph and greedy orders with ties broken at random are tried as well; the best is kept.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustruct.core.elimination import best_order, contraction_bound, greedy_order
+from robustruct.core.elimination import (
+    AS_LISTED,
+    BY_DEGREE,
+    BY_FILL,
+    best_order,
+    contraction_bound,
+    greedy_order,
+)
 
 WIDEST = 40  # wider orders are not searched: two labels would already need 2^41 numbers a table
 EXACT_NODES = 14  # dynamic programming over subsets takes 2^n steps
 FILL_NODES = 2000  # counting new edges takes too long on larger graphs that are wide
+RESTARTS = 4
+"""Orders with random ties. Mean width on 60 random graphs of 30 to 150 nodes, sparse and planar: 11.0
+and 12.3 with none, 10.7 and 12.0 with 4, 10.7 and 11.9 with 16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,18 +45,45 @@ class Elimination:
 
 def elimination(n_nodes: int, edges: np.ndarray) -> Elimination:
     """The best order found for the graph with edges (m, 2)."""
-    order, other = np.empty(n_nodes, np.intp), np.empty(n_nodes, np.intp)
-    width = greedy_order(n_nodes, len(edges), edges, False, WIDEST, order)
-    if width <= 3:
-        return Elimination(order, width, True)
-    if n_nodes <= FILL_NODES or width <= WIDEST:
-        fill_width = greedy_order(n_nodes, len(edges), edges, True, WIDEST, other)
-        if fill_width < width:
-            order, width = other, fill_width
+    best = _searched(n_nodes, edges, BY_DEGREE)
+    if best.width <= 3:
+        return Elimination(best.order, best.width, True)
     if n_nodes <= EXACT_NODES:
         order = np.empty(n_nodes, np.intp)
         return Elimination(order, best_order(n_nodes, len(edges), edges, order), True)
-    return Elimination(order, width, False)
+    for nodes in _sweeps(n_nodes, edges):
+        best = min(best, _searched(n_nodes, edges, AS_LISTED, nodes), key=lambda one: one.width)
+    if n_nodes <= FILL_NODES or best.width <= WIDEST:
+        best = min(best, _searched(n_nodes, edges, BY_FILL), key=lambda one: one.width)
+        for seed in range(RESTARTS):
+            nodes = np.random.default_rng(seed).permutation(n_nodes)
+            again = _searched(n_nodes, edges, BY_FILL, nodes)
+            best = min(best, again, key=lambda one: one.width)
+    return best
+
+
+def _searched(
+    n_nodes: int, edges: np.ndarray, rule: int, nodes: np.ndarray | None = None
+) -> Elimination:
+    """A greedy order; ties go to the node that comes first in ``nodes`` (n,), if given."""
+    order = np.empty(n_nodes, np.intp)
+    if nodes is None:
+        width = greedy_order(n_nodes, len(edges), edges, rule, WIDEST, order)
+        return Elimination(order, width, False)
+    place = np.argsort(nodes)
+    width = greedy_order(n_nodes, len(edges), place[edges], rule, WIDEST, order)
+    return Elimination(nodes[order], width, False)
+
+
+def _sweeps(n_nodes: int, edges: np.ndarray) -> list[np.ndarray]:
+    """Orders that go through the graph from one side to the other: as listed, and by breadth."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # wide graphs only wait for SciPy
+
+    ends = np.concatenate([edges, edges[:, ::-1]]).T
+    adjacency = coo_array((np.ones(ends.shape[1]), ends), shape=(n_nodes, n_nodes)).tocsr()
+    by_breadth = reverse_cuthill_mckee(adjacency, symmetric_mode=True)
+    return [np.arange(n_nodes), by_breadth.astype(np.intp)]
 
 
 def treewidth(n_nodes: int, edges: np.ndarray) -> tuple[int, int]:
