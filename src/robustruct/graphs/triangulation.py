@@ -27,8 +27,8 @@ WIDEST = 40  # wider orders are not searched: two labels would already need 2^41
 EXACT_NODES = 14  # dynamic programming over subsets takes 2^n steps
 FILL_NODES = 2000  # counting new edges takes too long on larger graphs that are wide
 RESTARTS = 4
-"""Orders with random ties. Mean width on 60 random graphs of 30 to 150 nodes, sparse and planar: 11.0
-and 12.3 with none, 10.7 and 12.0 with 4, 10.7 and 11.9 with 16."""
+"""Orders with random ties. Mean width on 60 random graphs of 30 to 150 nodes, sparse and planar:
+11.0 and 12.3 with none, 10.7 and 12.0 with 4, 10.7 and 11.9 with 16."""
 
 
 @dataclass(frozen=True, eq=False)
