@@ -184,8 +184,11 @@ def _is_temperature(value: Any) -> bool:
 
 
 def _is_bounded(value: Any, n_dimensions: int) -> bool:
-    fits = isinstance(value, np.ndarray) and value.dtype == np.float64
-    return fits and value.ndim == n_dimensions and bool((np.abs(value) <= MOST).all())  # nor NaN
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != n_dimensions:
+        return False
+    if not value.size:
+        return True
+    return bool(value.min() >= -MOST and value.max() <= MOST)  # no copy; false where one is NaN
 
 
 def _are_labels(value: Any) -> bool:
