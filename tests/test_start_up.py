@@ -59,13 +59,13 @@ solve_game([[0.0, 1.0], [1.0, 0.5]], [(0, 1)], [[[0.0, 1.0], [1.0, 0.0]]], [[0, 
 
 
 def test_a_fit_loads_neither_scikit_learn_nor_scipy_nor_solvers_of_games() -> None:
-    slow = ("sklearn", "scipy.sparse", "scipy.linalg", "highspy", "robustruct.game.solvers")
+    slow = ("sklearn", "scipy.sparse", "scipy.linalg", "robustruct.game.solvers")
     loaded = f"[name for name in {slow} if name in sys.modules]"
     assert run(f"{FIT_AND_USE}\nprint({loaded})") == "[]\n"
 
 
 def test_neither_does_a_choice_or_a_game() -> None:
-    slow = ("sklearn", "scipy.sparse", "scipy.linalg", "highspy")
+    slow = ("sklearn", "scipy.sparse", "scipy.linalg")
     loaded = f"[name for name in {slow} if name in sys.modules]"
     assert run(f"{GAMES}\nprint({loaded})") == "[]\n"
 
