@@ -417,17 +417,16 @@ def quadratic_program(
         hessian = np.diag(diagonal + 1e-11) + G.T @ (G * (z / s)[:, None])
         zeros = np.zeros((len(f), len(f)))
         factors = lu_factor(np.block([[hessian, -E.T], [E, zeros]]))
-
-        def direction(rc: np.ndarray) -> tuple[np.ndarray, ...]:
+        rc = s * z
+        for corrected in (False, True):
             right = np.concatenate([-rd - G.T @ ((z * rg + rc) / s), -re])
             dx, dy = np.split(lu_solve(factors, right), [len(x)])
             ds = G @ dx + rg
-            return dx, dy, ds, -(rc + z * ds) / s
-
-        _, _, ds, dz = direction(s * z)
-        t = min(longest(s, ds), longest(z, dz))
-        centring = ((s + t * ds) @ (z + t * dz) / len(h) / mu) ** 3
-        dx, dy, ds, dz = direction(s * z + ds * dz - centring * mu)
+            dz = -(rc + z * ds) / s
+            if not corrected:
+                t = min(longest(s, ds), longest(z, dz))
+                centring = ((s + t * ds) @ (z + t * dz) / len(h) / mu) ** 3
+                rc = s * z + ds * dz - centring * mu
         t = 0.995 * min(longest(s, ds), longest(z, dz))
         x, y, s, z = x + t * dx, y + t * dy, s + t * ds, z + t * dz
         if s @ z < 1e-9 and max(np.abs(r).max(initial=0.0) for r in residuals()) < 1e-9:

@@ -64,10 +64,10 @@ class LinearProgram(GameSolver):
         # A label that the predictor may not play bounds nothing.
         playable = ~np.isneginf(game.scores.unary[lo:hi])
         program = _program(game, lo, hi, cliques, worst, playable.ravel())
-        limit = {} if np.isinf(self.time_limit) else {"time_limit": self.time_limit}
+        options: Any = {} if np.isinf(self.time_limit) else {"time_limit": self.time_limit}
         for tolerance in TOLERANCES:
-            tolerances = {f"{side}_feasibility_tolerance": tolerance for side in ("primal", "dual")}
-            result = linprog(**program, options={**tolerances, **limit})
+            options |= {f"{side}_feasibility_tolerance": tolerance for side in ("primal", "dual")}
+            result = linprog(**program, options=options)
             play.n_iter[s] += max(result.nit, 0)
             play.exhausted[s] = result.status == 1
             if result.status in (0, 1):  # optimal, or out of time
