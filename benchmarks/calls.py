@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="JSON lines, not tables")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    about = machine("scipy", "highspy")
+    about = machine("scipy")
     rows = [overhead(*one) for one in calls() if options.only in one[0]]
     if rows:
         show(rows, about, options.json)

@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write JSON lines here, default: to stderr")
     parser.add_argument("--plot", metavar="FILE", help="write a plot (needs matplotlib)")
     args = parser.parse_args()
-    about = machine("scipy", "highspy")
+    about = machine("scipy")
     out = open(args.json, "w") if args.json else sys.stderr  # noqa: SIM115
     print(json.dumps({"first_call_seconds": compile_all(args.solvers), **about}), file=out)
     rows = []

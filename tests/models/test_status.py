@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 from model_cases import MODELS, chains
 from sklearn.exceptions import ConvergenceWarning
 
 import robustruct
 from robustruct import AGM, CRF, SSVM, AutoModel
-from robustruct.optimizers import lbfgs
 from robustruct.optimizers.dual_ascent import DualAscent
 from robustruct.optimizers.lbfgs import LBFGS
 from robustruct.status import Status
@@ -36,7 +36,8 @@ def test_a_fit_whose_passes_ran_out(Model):
 
 
 def test_a_fit_that_rounding_stopped_is_not_told_to_take_more_passes(monkeypatch):
-    monkeypatch.setattr(lbfgs, "_search", lambda *arguments: None)  # no step is of use
+    no_step = scipy.optimize.OptimizeResult(nit=0, fun=np.inf)
+    monkeypatch.setattr(scipy.optimize, "minimize", lambda *arguments, **options: no_step)
     model = CRF(alpha=0.1)
     with pytest.warns(ConvergenceWarning, match=r"above tol=0.001\. Raise tol, use a") as caught:
         model.fit(*chains())

@@ -12,9 +12,8 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-import highspy
 import numpy as np
-import scipy.sparse as sp
+from scipy.linalg import lu_factor, lu_solve
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -339,17 +338,16 @@ class Enumerated:
         for i in range(len(sums)):
             sums[i, starts[0] + i * k : starts[0] + (i + 1) * k] = 1.0
         possible = np.concatenate([self.possible(s).ravel() for s in range(n_samples)])
-        barred = starts[0] + np.flatnonzero(~possible) if len(sums) else []
-        zeros = np.zeros((len(barred), starts[-1]))
-        zeros[np.arange(len(barred)), barred] = 1.0
-        free = np.full(d + n_samples, -np.inf)
-        x, multipliers = quadratic_program(
-            np.concatenate([np.full(d, case.alpha), np.zeros(starts[-1] - d)]),
-            np.concatenate([np.zeros(d), case.share, np.zeros(int(sizes.sum()))]),
-            np.vstack([*rows, sums, zeros]),
-            np.concatenate([*lower, np.ones(len(sums)), np.zeros(len(zeros))]),
-            np.concatenate([np.full(n_cuts, np.inf), np.ones(len(sums)), np.zeros(len(zeros))]),
-            np.concatenate([free, np.zeros(int(sizes.sum()))]),
+        used = np.ones(starts[-1], bool)
+        used[starts[0] :] = possible if len(sums) else True
+        x = np.zeros(starts[-1])
+        x[used], multipliers = quadratic_program(
+            np.concatenate([np.full(d, case.alpha), np.zeros(starts[-1] - d)])[used],
+            np.concatenate([np.zeros(d), case.share, np.zeros(int(sizes.sum()))])[used],
+            np.vstack([*rows, sums])[:, used],
+            np.concatenate([*lower, np.ones(len(sums))]),
+            np.concatenate([np.full(n_cuts, np.inf), np.ones(len(sums))]),
+            np.concatenate([np.full(d + n_samples, -np.inf), np.zeros(int(sizes.sum()))])[used],
         )
         theta, p = x[:d], None
         if not hinge:
@@ -394,33 +392,45 @@ def quadratic_program(
     row_upper: np.ndarray,
     lower: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(x, multipliers of the rows) of min ½ x' diag x + linear' x, by HiGHS."""
-    model = highspy.HighsModel()
-    lp, hessian = model.lp_, model.hessian_
-    columns = sp.csc_array(matrix)
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = linear, lower, np.full(len(linear), np.inf)
-    lp.row_lower_, lp.row_upper_ = row_lower, row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_ = columns.indptr, columns.indices
-    lp.a_matrix_.value_ = columns.data
-    quadratic = sp.csc_array(np.diag(diagonal))
-    hessian.dim_ = len(diagonal)
-    hessian.format_ = highspy.HessianFormat.kTriangular
-    hessian.start_, hessian.index_ = quadratic.indptr, quadratic.indices
-    hessian.value_ = quadratic.data
-    for regularization in (
-        1e-9,
-        1e-8,
-        1e-7,
-    ):  # now and then its active-set method gives up or cycles
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("qp_regularization_value", regularization)
-        solver.setOptionValue("qp_iteration_limit", 5000)
-        solver.passModel(model)
-        solver.run()
-        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-            solution = solver.getSolution()
-            return np.array(solution.col_value), np.array(solution.row_dual)
-    raise RuntimeError(f"the quadratic program of the oracle failed: {solver.getModelStatus()}")
+    """(x, multipliers of the rows) of min ½ x' diag x + linear' x.
+
+    Rows have an equality or a lower bound only. Mehrotra's predictor and corrector (1992), dense:
+    SciPy has no solver of quadratic programs.
+    """
+    equal, bounded = row_lower == row_upper, np.flatnonzero(np.isfinite(lower))
+    assert np.all(equal | np.isinf(row_upper))
+    E, f = matrix[equal], row_lower[equal]
+    G = np.vstack([matrix[~equal], np.eye(len(linear))[bounded]])
+    h = np.concatenate([row_lower[~equal], lower[bounded]])
+    x, y, s, z = np.zeros(len(linear)), np.zeros(len(f)), np.ones(len(h)), np.ones(len(h))
+
+    def residuals() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return diagonal * x + linear - E.T @ y - G.T @ z, E @ x - f, G @ x - s - h
+
+    def longest(at: np.ndarray, step: np.ndarray) -> float:
+        return float(min(1.0, np.min(-at[step < 0] / step[step < 0], initial=np.inf)))
+
+    for _ in range(200):
+        rd, re, rg = residuals()
+        mu = s @ z / len(h)
+        # Directions that no constraint holds keep a little of the identity: no singular matrix.
+        hessian = np.diag(diagonal + 1e-11) + G.T @ (G * (z / s)[:, None])
+        zeros = np.zeros((len(f), len(f)))
+        factors = lu_factor(np.block([[hessian, -E.T], [E, zeros]]))
+        rc = s * z
+        for corrected in (False, True):
+            right = np.concatenate([-rd - G.T @ ((z * rg + rc) / s), -re])
+            dx, dy = np.split(lu_solve(factors, right), [len(x)])
+            ds = G @ dx + rg
+            dz = -(rc + z * ds) / s
+            if not corrected:
+                t = min(longest(s, ds), longest(z, dz))
+                centring = ((s + t * ds) @ (z + t * dz) / len(h) / mu) ** 3
+                rc = s * z + ds * dz - centring * mu
+        t = 0.995 * min(longest(s, ds), longest(z, dz))
+        x, y, s, z = x + t * dx, y + t * dy, s + t * ds, z + t * dz
+        if s @ z < 1e-9 and max(np.abs(r).max(initial=0.0) for r in residuals()) < 1e-9:
+            break
+    multipliers = np.empty(len(matrix))
+    multipliers[equal], multipliers[~equal] = y, z[: np.sum(~equal)]
+    return x, multipliers

@@ -25,7 +25,7 @@ for sentence, found in zip(words, labels, strict=True):
 print(model.status_.name, model.duality_gap_ <= model.tol, model.n_iter_, model.score(X, y))
 print([record.gap for record in model.history_], model.classes_.tolist(), model.coef_.shape)
 
-crf = assert_type(CRF(alpha=0.01, l1=0.01, optimizer="owlqn", decision="bayes").fit(X, y), CRF)
+crf = assert_type(CRF(alpha=0.01, l1=0.01, optimizer="lbfgs", decision="bayes").fit(X, y), CRF)
 for probabilities in assert_type(crf.predict_proba(X), list[NDArray[Any]]):
     print(probabilities.sum(axis=1))
 print(crf.top_features("N", 2), crf.predict_k_best(X, k=2)[0])

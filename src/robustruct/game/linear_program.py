@@ -15,7 +15,7 @@ of the cost is never played, so what is left has the size of the costs, however 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,22 +25,21 @@ from robustruct.game.game import Game, Play
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import junction_trees
 
-if TYPE_CHECKING:
-    import highspy
+# What HiGHS may violate rows and reduced costs by: the tightest that it takes, and its default,
+# for programs that it cannot solve so tightly. (SciPy gives no answer that is not optimal.)
+TOLERANCES = (1e-10, 1e-7)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProgram(GameSolver):
-    """HiGHS on the clique marginals. Ignores warm starts; takes one thread."""
+    """HiGHS, as SciPy has it, on the clique marginals. Ignores warm starts; takes one thread."""
 
-    method: str = "choose"
-    """"simplex", "ipm" (interior point, then crossover) or "choose"."""
     time_limit: float = np.inf
     """Seconds per game."""
     name: ClassVar[str] = "linear_program"
 
     def __post_init__(self) -> None:
-        check_options(self, limits=("time_limit",), method=("choose", "simplex", "ipm"))
+        check_options(self, limits=("time_limit",))
 
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
@@ -57,34 +56,32 @@ class LinearProgram(GameSolver):
             self._play_one(game, s, graph, worst[s], play)
 
     def _play_one(self, game: Game, s: int, graph: JunctionTrees, worst: float, play: Play) -> None:
-        import highspy  # takes long to load, and few games need it
+        from scipy.optimize import linprog  # takes long to load, and few games need it
 
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("threads", 1)
-        highs.setOptionValue("solver", self.method)
-        highs.setOptionValue("time_limit", self.time_limit)
-        highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
-        highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
         lo, hi = game.scores.batch.node_offsets[s : s + 2]
-        cliques = _Cliques(game, lo, hi, graph)
-        highs.passModel(_program(game, lo, hi, cliques, worst))
-        highs.run()
-        info, solution = highs.getInfo(), highs.getSolution()
-        play.n_iter[s] = max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0)
-        play.exhausted[s] = highs.getModelStatus() in (
-            highspy.HighsModelStatus.kTimeLimit,
-            highspy.HighsModelStatus.kIterationLimit,
-        )
         n, k = hi - lo, game.scores.n_labels
-        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
-        tables = x[: cliques.n_entries] if len(x) else np.zeros(cliques.n_entries)
+        cliques = _Cliques(game, lo, hi, graph)
+        # A label that the predictor may not play bounds nothing.
+        playable = ~np.isneginf(game.scores.unary[lo:hi])
+        program = _program(game, lo, hi, cliques, worst, playable.ravel())
+        options: Any = {} if np.isinf(self.time_limit) else {"time_limit": self.time_limit}
+        for tolerance in TOLERANCES:
+            options |= {f"{side}_feasibility_tolerance": tolerance for side in ("primal", "dual")}
+            result = linprog(**program, options=options)
+            play.n_iter[s] += max(result.nit, 0)
+            play.exhausted[s] = result.status == 1
+            if result.status in (0, 1):  # optimal, or out of time
+                break
+        solved = result.x is not None
+        tables = result.x[: cliques.n_entries] if solved else np.zeros(cliques.n_entries)
         consistent_marginals(
             lo, hi, graph, k, cliques.start, cliques.regret, tables, play.r, play.q
         )
-        if len(dual):
+        if solved:
             # Where the weight is zero the multipliers are too; the caller makes that row uniform.
-            play.p[lo:hi] = np.maximum(-dual[: n * k], 0.0).reshape(n, k)
+            p = np.zeros((n, k))
+            p[playable] = np.maximum(-result.ineqlin.marginals, 0.0)
+            play.p[lo:hi] = p
 
 
 class _Cliques:
@@ -108,48 +105,40 @@ class _Cliques:
         """Rows, among those of message entries, that hold the total of a bucket."""
 
 
-def _program(game: Game, lo: int, hi: int, cliques: _Cliques, worst: float) -> highspy.HighsLp:
-    """Columns: tables, r (n k), v (n). Rows: costs (n k), then those of the cliques."""
-    import highspy
+def _program(
+    game: Game, lo: int, hi: int, cliques: _Cliques, worst: float, playable: np.ndarray
+) -> dict[str, Any]:
+    """Arguments of ``linprog``.
+
+    Columns: tables, r (n k), v (n). Rows of A_ub: costs of playable labels; of A_eq: the cliques'.
+    """
     import scipy.sparse as sp
 
     n, k, n_entries = hi - lo, game.scores.n_labels, cliques.n_entries
-    r = n_entries + np.arange(n * k).reshape(n, k)
-    v = n_entries + n * k + np.arange(n)
-    cost_row = np.arange(n * k).reshape(n, k)
-    shape = (2 * n * k + int(cliques.start[-1]), n_entries + n * k + n)
-
+    n_columns = n_entries + n * k + n
     # Costs in [0, 1] and gains in units of the largest weight: HiGHS has absolute tolerances.
     size = np.ptp(game.cost)
     cost = (game.cost - game.cost.min()) / (size or 1.0)
     unit = game.weight[lo:hi].max() * size or -worst or 1.0
-    blocks = [
-        (cost_row, v[:, None], 1.0),
-        (cost_row[:, :, None], r[:, None, :], -cost),
-        (n * k + cliques.rows, cliques.columns, cliques.values),
-    ]
-    flat = [[part.ravel() for part in np.broadcast_arrays(*block)] for block in blocks]
-    rows, columns, values = (np.concatenate(part) for part in zip(*flat, strict=True))
-    matrix = sp.csc_array((values, (rows, columns)), shape=shape)
-    matrix.eliminate_zeros()
-
+    one = sp.eye_array(n)
+    costs = sp.hstack(
+        [sp.csr_array((n * k, n_entries)), -sp.kron(one, cost), sp.kron(one, np.ones((k, 1)))],
+        format="csr",
+    )
+    agreement = sp.csr_array(
+        (cliques.values, (cliques.rows, cliques.columns)),
+        shape=(n * k + int(cliques.start[-1]), n_columns),
+    )
+    total = np.zeros(agreement.shape[0])
+    total[n * k + cliques.roots] = 1.0
     gain = np.concatenate([cliques.regret, np.zeros(n * k), game.weight[lo:hi] * size])
     never = np.concatenate([cliques.total < worst, np.zeros(n * k + n, bool)])
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = shape
-    program.sense_ = highspy.ObjSense.kMinimize
-    program.col_cost_ = np.where(never, 0.0, -gain / unit)
-    program.col_lower_ = np.concatenate([np.zeros(shape[1] - n), np.full(n, -np.inf)])
-    program.col_upper_ = np.where(never, 0.0, np.inf)
-    target = np.zeros(shape[0])
-    target[2 * n * k + cliques.roots] = 1.0
-    program.row_lower_ = np.where(np.arange(shape[0]) < n * k, -np.inf, target)
-    # What the predictor may not answer with bounds nothing.
-    barred = np.flatnonzero(np.isneginf(game.scores.unary[lo:hi]).ravel())
-    target[barred] = np.inf
-    program.row_upper_ = target
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = matrix.indptr
-    program.a_matrix_.index_ = matrix.indices
-    program.a_matrix_.value_ = matrix.data
-    return program
+    lower = np.concatenate([np.zeros(n_columns - n), np.full(n, -np.inf)])
+    return {
+        "c": np.where(never, 0.0, -gain / unit),
+        "A_ub": costs[playable],
+        "b_ub": np.zeros(playable.sum()),
+        "A_eq": agreement,
+        "b_eq": total,
+        "bounds": np.column_stack([lower, np.where(never, 0.0, np.inf)]),
+    }

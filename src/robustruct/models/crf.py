@@ -28,12 +28,11 @@ class CRF(StructuredModel):
     l1 : float, default=0
         Strength of a penalty ``l1 |weights|_1`` beside that of ``alpha`` (an elastic net): most
         weights become exactly 0. The gap is certified all the same.
-    optimizer : "auto", "lbfgs", "natural_ascent" or "owlqn"
+    optimizer : "auto", "lbfgs" or "natural_ascent"
         "lbfgs" descends by the gradient of all samples. "natural_ascent" ascends the dual sample by
         sample, in natural parameters: far fewer passes where samples share few features. "auto"
         picks it for chains and trees of 50,000 nodes or more with sparse features of like size and
-        a ``tol`` of at least 1e-5, else "lbfgs". "owlqn" is L-BFGS for ``l1`` > 0, and what "auto"
-        picks there.
+        a ``tol`` of at least 1e-5, else "lbfgs", which is what takes ``l1`` > 0.
     tol : float
         Relative gap to the optimum, certified. At the default fewer than one label in 10,000 of
         wnut17 differs from what the optimum predicts.
@@ -49,7 +48,7 @@ class CRF(StructuredModel):
     _parameters = with_choices(
         without=("temperature",),
         decision=OneOf("auto", "bayes", "map"),
-        optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent", "owlqn"),
+        optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
         l1=NotNegative("the strength of the penalty on absolute weights"),
         inference=OneOf("auto", "exact"),
     )
@@ -60,7 +59,7 @@ class CRF(StructuredModel):
         *,
         alpha: Alpha | None = None,
         l1: float = 0.0,
-        optimizer: Literal["auto", "lbfgs", "natural_ascent", "owlqn"] | Optimizer = "auto",
+        optimizer: Literal["auto", "lbfgs", "natural_ascent"] | Optimizer = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
         decision: Literal["auto", "bayes", "map"] = "auto",

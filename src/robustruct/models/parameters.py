@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Decision = Literal["auto", "map", "predictor", "bayes"]
 Inference = Literal["auto", "exact", "relaxed"]
-OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "owlqn", "subgradient"]
+OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "subgradient"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"]
 Alpha = float | Sequence[float] | Literal["auto"]
 

@@ -1,160 +1,36 @@
-"""L-BFGS for strongly convex objectives with millions of weights.
+"""The CRF's likelihood under an elastic net, by SciPy's L-BFGS-B, with a certificate.
 
-scipy's L-BFGS-B, which allows for bounds, took as long as the objective itself (0.6 s an iteration
-of 7 million weights; this takes 0.25 s). The direction −H g is a combination of the last steps s_i,
-changes of the gradient y_i and the gradient itself, and the two-loop recursion for its coefficients
-needs nothing but products of these (Chen et al. 2014): a few matrix-vector products instead of a
-loop over vectors that are too long for any cache.
+    min over θ   l1 |θ|_1  +  (alpha/2)|θ|²  +  Σ_s share_s [ log Z(θ·Φ_s) − θ·Φ_s(y_s) ]
+
+With l1 > 0 a weight is a difference of two parts that are not negative, θ = u − v: the penalty is
+l1 (u + v), linear. Nearly all weights are 0 and stay there, so L-BFGS works on those that are not 0
+or want to leave it, and asks which these are whenever the number of evaluations has doubled.
+
+SciPy's takes 1.1 to 1.5 times the CPU time of an L-BFGS without bounds that was here before (wnut17
+and a third of CoNLL-2000, 1.4 and 3.1 million weights, alpha = 1/n, gaps of 1e-2 and 1e-3). OWL-QN
+(Andrew and Gao 2007), with l1 = 0.1/n, took half to all of its time at alpha = 1/n, twice at
+0.1/n on CoNLL-2000, and on wnut17 did not get to a gap of 1e-2 in 1500 evaluations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from robustruct.core.vectors import add_multiple, add_slope, penalty
+from robustruct.core.vectors import absolute_penalty, add_slope, least_slopes, penalty
 from robustruct.objectives.likelihood import LowerBounds
 from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
 
-FEWEST, MOST = 10, 30  # steps remembered: as many as fit into ROOM numbers, within these limits
-ROOM = 2**24
-ENOUGH = 1e-4  # of the decrease that the slope promises
-STEEP = 0.9  # of the slope must be gone after a step, or it was too short
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
-class Lbfgs:
-    """The steps remembered, and the direction they suggest."""
-
-    def __init__(self, n_weights: int) -> None:
-        self.memory = min(max(FEWEST, ROOM // (2 * n_weights)), MOST)
-        self.vectors = np.zeros((2 * self.memory, n_weights))
-        """Steps, then changes of the gradient, each in a ring of rows."""
-        self.products = np.zeros((2 * self.memory, 2 * self.memory))
-        self.ring: list[int] = []
-        """Rows in use, oldest first."""
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.ring.clear()
-
-    def remember(
-        self, theta: np.ndarray, there: np.ndarray, gradient: np.ndarray, new_gradient: np.ndarray
-    ) -> None:
-        """Take note of a step, and of what it did to the gradient."""
-        row = self.ring[0] if len(self.ring) == self.memory else len(self.ring)
-        step, change = self.vectors[row], self.vectors[self.memory + row]
-        np.subtract(there, theta, out=step)
-        np.subtract(new_gradient, gradient, out=change)
-        if row in self.ring:
-            self.ring.remove(row)
-        for at, vector in ((row, step), (self.memory + row, change)):
-            self.products[at] = self.products[:, at] = self.vectors @ vector
-        if (
-            self.products[row, self.memory + row] > 0.0
-        ):  # but for rounding, as it is strongly convex
-            self.ring.append(row)
-        else:
-            self.forget()
-
-    def direction(self, gradient: np.ndarray, out: np.ndarray) -> None:
-        """−H g."""
-        if not self.ring:
-            np.multiply(gradient, -1.0 / max(1.0, float(np.linalg.norm(gradient))), out=out)
-            return
-        of_vectors, of_gradient = self._coefficients(self.vectors @ gradient)
-        np.matmul(of_vectors, self.vectors, out=out)
-        add_multiple(out, of_gradient, gradient)
-
-    def _coefficients(self, with_gradient: np.ndarray) -> tuple[np.ndarray, float]:
-        """(of the vectors, of the gradient) in the direction."""
-        products, newest = self.products, self.ring[-1]
-        sizes = {row: products[row, self.memory + row] for row in self.ring}
-        coefficients, of_gradient, taken = np.zeros(2 * self.memory), -1.0, {}
-
-        def product(at: int) -> float:
-            return float(coefficients @ products[:, at] + of_gradient * with_gradient[at])
-
-        for row in reversed(self.ring):
-            taken[row] = product(row) / sizes[row]
-            coefficients[self.memory + row] -= taken[row]
-        shrink = sizes[newest] / products[self.memory + newest, self.memory + newest]
-        coefficients *= shrink
-        of_gradient *= shrink
-        for row in self.ring:
-            coefficients[row] += taken[row] - product(self.memory + row) / sizes[row]
-        return coefficients, of_gradient
-
-
-def descend(
-    objective: Objective,
-    theta: np.ndarray,
-    done: Callable[[], bool],
-    pause: Callable[[np.ndarray], bool],
-) -> tuple[np.ndarray, bool]:
-    """(where the steps end, whether no step makes the objective smaller).
-
-    ``done`` is asked after every evaluation, ``pause`` after every step, with where it led.
-    """
-    lbfgs, direction, there = Lbfgs(len(theta)), np.empty_like(theta), np.empty_like(theta)
-    theta = theta.copy()
-    value, gradient = objective(theta)
-    while not done():
-        lbfgs.direction(gradient, direction)
-        found = _search(objective, theta, value, gradient, direction, there, done)
-        if found is not None:
-            value, new_gradient = found
-            lbfgs.remember(theta, there, gradient, new_gradient)
-            theta, there, gradient = there, theta, new_gradient
-            if pause(theta):
-                break
-        elif done():
-            break
-        elif lbfgs.ring:
-            lbfgs.forget()  # rounding may have spoilt it: try the gradient itself
-        else:
-            return theta, True
-    return theta, False
-
-
-def _search(
-    objective: Objective,
-    theta: np.ndarray,
-    value: float,
-    gradient: np.ndarray,
-    direction: np.ndarray,
-    there: np.ndarray,
-    done: Callable[[], bool],
-) -> tuple[float, np.ndarray] | None:
-    """(value, gradient) at ``there``, where the conditions of Wolfe hold; None if in vain."""
-    slope = float(gradient @ direction)
-    size, reach = float(np.abs(theta).max()), float(np.abs(direction).max())
-    low, high, length = 0.0, np.inf, 1.0
-    while slope < 0.0 and length * reach > 1e-16 * max(1.0, size):
-        np.copyto(there, theta)
-        add_multiple(there, length, direction)
-        new_value, new_gradient = objective(there)
-        enough = new_value <= value + ENOUGH * length * slope
-        new_slope = float(new_gradient @ direction)
-        if enough and (new_slope >= STEEP * slope or length - low < 0.1 * low):
-            return new_value, new_gradient
-        if done():
-            return None
-        # The secant of the slopes tells where the lowest point should be, within limits.
-        guess = length * slope / (slope - new_slope) if new_slope > slope else np.inf
-        if enough:
-            low = length
-            length = (
-                min(max(guess, 2.0 * low), 10.0 * low) if high == np.inf else 0.5 * (low + high)
-            )
-        else:
-            high = length
-            length = min(max(guess, low + 0.1 * (high - low)), low + 0.5 * (high - low))
-    return None
+FEWEST, MOST = 5, 30  # steps remembered: as many as fit into CAPACITY numbers, within these limits
+CAPACITY = 2**24
+FIRST = 10  # steps before weights are first chosen again: the gradient at 0 tells little
+# SciPy's own rules never end a descent: the certified gap does, or no decrease at all.
+NEVER = {"maxfun": 10**9, "ftol": 0.0, "gtol": 0.0}
 
 
 def penalised(
@@ -198,6 +74,77 @@ class Descent:
         self.stalled = state["stalled"].item()
 
 
+class _Enough(Exception):
+    """Training should stop: raised through SciPy's loop, which asks after whole steps only."""
+
+
+class _Parts:
+    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move."""
+
+    def __init__(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> None:
+        self.n_weights, self.l1 = len(theta), np.zeros(0)
+        if not l1.any():
+            self.start = theta
+            return
+        slopes = np.empty_like(theta)
+        least_slopes(theta, gradient, l1, slopes)
+        self.up = np.flatnonzero((theta != 0.0) | (slopes < 0.0))
+        self.down = np.flatnonzero((theta != 0.0) | (slopes > 0.0))
+        every = np.broadcast_to(l1, theta.shape)
+        self.l1 = np.concatenate([every[self.up], every[self.down]])
+        self.start = np.maximum(np.concatenate([theta[self.up], -theta[self.down]]), 0.0)
+
+    def weights(self, x: np.ndarray) -> np.ndarray:
+        """θ, of SciPy's variables."""
+        if not len(self.l1):
+            return x.copy()
+        theta = np.zeros(self.n_weights)
+        theta[self.up] = x[: len(self.up)]
+        theta[self.down] -= x[len(self.up) :]
+        return theta
+
+    def slopes(self, gradient: np.ndarray) -> np.ndarray:
+        """Of the objective by SciPy's variables; ``gradient`` is that of all but l1."""
+        if not len(self.l1):
+            return gradient
+        return self.l1 + np.concatenate([gradient[self.up], -gradient[self.down]])
+
+
+class _Evaluations:
+    """The objective with its certificate, evaluated once where it is asked for twice."""
+
+    def __init__(self, shards: Shards, progress: Progress, descent: Descent, max_iter: int) -> None:
+        self.shards, self.progress, self.descent = shards, progress, descent
+        self.max_iter, self.begun = max_iter, descent.n_passes
+        self.l1 = shards.tuning.scales.scaled_l1(shards.outline.l1)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start as a fit that resumes here would."""
+        self.lower = lower_bounds(self.shards)
+        self.theta, self.found = np.zeros(0), (np.inf, np.zeros(0))
+
+    def done(self) -> bool:
+        descent, progress = self.descent, self.progress
+        ended = descent.stalled or descent.n_passes >= self.max_iter or progress.idle(self.begun)
+        return progress.finished or ended
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """(objective but for l1 |θ|_1, its gradient)."""
+        if np.array_equal(theta, self.theta):
+            return self.found
+        value, gradient, bound = penalised(self.shards, theta, self.lower)
+        self.theta, self.found = theta, (value, gradient)
+        self.descent.n_passes += 1
+        value += absolute_penalty(theta, self.l1)
+        weights = self.shards.tuning.scales.unscaled(theta)
+        self.progress.report(self.descent.n_passes, weights, value, bound)
+        self.progress.passed(self.descent.n_passes, self.progress.gap)
+        if self.done():
+            raise _Enough
+        return self.found
+
+
 def fit_likelihood(
     shards: Shards,
     progress: Progress,
@@ -210,39 +157,64 @@ def fit_likelihood(
     What L-BFGS remembers is too large to be kept. So when a checkpoint is due, it forgets, and goes
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
-    scales = shards.tuning.scales
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else scales.divided(start), n_passes)
-
-    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient, bound = penalised(shards, theta, lower)
-        descent.n_passes += 1
-        progress.report(descent.n_passes, scales.unscaled(theta), value, bound)
-        progress.passed(descent.n_passes, progress.gap)
-        return value, gradient
-
-    def pause(theta: np.ndarray) -> bool:
-        descent.theta = theta
-        return progress.due(descent.n_passes)
-
-    def done() -> bool:
-        ended = descent.stalled or progress.idle(n_passes) or descent.n_passes >= max_iter
-        return progress.finished or ended
-
+    descent = Descent(none if start is None else shards.tuning.scales.divided(start), n_passes)
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
+    evaluate = _Evaluations(shards, progress, descent, max_iter)
     progress.resume(descent)
-    while not done():
-        lower = lower_bounds(shards)
-        descent.theta, descent.stalled = descend(evaluate, descent.theta, done, pause)
-        progress.keep(descent)
+    try:
+        while not evaluate.done():
+            if _descend(evaluate):
+                progress.keep(descent)
+                evaluate.forget()
+    except _Enough:
+        pass
+    progress.keep(descent)
+
+
+def _descend(evaluate: _Evaluations) -> bool:
+    """Steps with the same parts; return whether a checkpoint is due."""
+    from scipy.optimize import Bounds, minimize  # takes long to load, and few fits need it
+
+    descent, progress, due = evaluate.descent, evaluate.progress, False
+    _, gradient = evaluate(descent.theta)
+    parts = _Parts(descent.theta, gradient, evaluate.l1)
+
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = evaluate(parts.weights(x))
+        return value + float(parts.l1 @ x if len(parts.l1) else 0.0), parts.slopes(gradient)
+
+    def stepped(intermediate_result: OptimizeResult) -> None:
+        nonlocal due
+        descent.theta = parts.weights(intermediate_result.x)
+        due = progress.due(descent.n_passes)
+        if due:
+            raise StopIteration
+
+    if not len(parts.start):
+        descent.stalled = True
+        return False
+    before, _ = objective(parts.start)
+    memory = min(max(FEWEST, CAPACITY // (2 * len(parts.start))), MOST)
+    # Without a penalty on absolute values the parts stay the same: no need to begin again.
+    steps = max(FIRST, descent.n_passes) if len(parts.l1) else NEVER["maxfun"]
+    options: Any = {**NEVER, "maxcor": memory, "maxiter": steps}
+    result = minimize(
+        objective, parts.start, jac=True, method="L-BFGS-B",
+        bounds=Bounds(0.0, np.inf) if len(parts.l1) else None, callback=stepped, options=options,
+    )  # fmt: skip
+    # When it ends without a decrease although it began anew, floating point allows for none.
+    descent.stalled = not due and result.nit < steps and result.fun >= before
+    return due
 
 
 @dataclass(frozen=True)
 class LBFGS(Optimizer):
-    """The CRF's exact likelihood by L-BFGS; its gradient certifies the gap."""
+    """The CRF's exact likelihood, also with ``l1``, by L-BFGS; its gradient certifies the gap."""
 
     name: ClassVar[str] = "lbfgs"
     objectives: ClassVar[frozenset[str]] = frozenset({"likelihood"})
+    takes_l1: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
         """See `fit_likelihood`."""

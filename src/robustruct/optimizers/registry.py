@@ -22,12 +22,6 @@ def _lbfgs() -> Optimizer:
     return LBFGS()
 
 
-def _orthant_wise() -> Optimizer:
-    from robustruct.optimizers.orthant_wise import OrthantWise
-
-    return OrthantWise()
-
-
 def _natural_ascent() -> Optimizer:
     from robustruct.optimizers.natural_ascent import NaturalAscent
 
@@ -45,7 +39,6 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "dual_ascent": _dual_ascent,
     "lbfgs": _lbfgs,
     "natural_ascent": _natural_ascent,
-    "owlqn": _orthant_wise,
     "subgradient": _subgradient,
 }
 FINEST = 1e-5  # gaps that visits in float32 can reach
@@ -66,7 +59,7 @@ def chosen(
         return optimizer
     if optimizer == "auto":
         if shards.outline.l1 > 0:
-            return _orthant_wise()
+            return _lbfgs()
         # Without costs in training it is the likelihood, whatever it is called.
         likelihood = temperature == np.inf
         # A game at infinity is one of several temperatures: the kernels are needed anyway.
