@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -429,14 +430,23 @@ class Prediction(Estimator):
         return -held_out.mean_cost(held_out.decided(self))
 
 
+@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Samples with their labels, encoded: what decisions of a model on them cost.
+    """Samples with their labels, encoded: what decisions of a model on them cost."""
 
-    classes: those of the model; the samples may have labels that it lacks.
-    """
+    design: Design
+    truth: np.ndarray
+    """(N,) rows of ``cost``; the samples may have labels that the model lacks."""
+    cost: np.ndarray
+    """(K, k) what it costs where each known label is true to predict each that the model has."""
+    node_weight: np.ndarray
+    """(N,)"""
+    sample_weight: np.ndarray
+    """(S,)"""
 
-    def __init__(
-        self,
+    @classmethod
+    def encoded(
+        cls,
         design: Design,
         flat: bool,
         classes: np.ndarray,
@@ -444,16 +454,19 @@ class HeldOut:
         y: Any,
         sample_weight: Any = None,
         node_weight: Any = None,
-    ) -> None:
-        self.design, batch = design, design.batch
+    ) -> HeldOut:
+        """Samples that are encoded, with labels y in the user's form; ``classes``: the model's."""
+        batch = design.batch
         arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
-        self.node_weight = _in_order(node_weight, batch, flat)
-        self.sample_weight = sample_weights(sample_weight, batch.n_samples)
         known = sorted_labels([classes, *arrays])
-        self.truth = batch.from_user(codes_of(arrays, known))
         costs = costs_with_unknown(as_loss(loss), known, classes)
-        self.cost = costs[:, encode_labels(classes, known, "classes")]
-        """(K, k) what it costs where each known label is true to predict each that the model has"""
+        return cls(
+            design,
+            batch.from_user(codes_of(arrays, known)),
+            costs[:, encode_labels(classes, known, "classes")],
+            _in_order(node_weight, batch, flat),
+            sample_weights(sample_weight, batch.n_samples),
+        )
 
     @classmethod
     def of(
@@ -461,7 +474,7 @@ class HeldOut:
     ) -> HeldOut:
         """Encoded as a fitted model does."""
         encoded = model._encode(X)
-        return cls(*encoded, model.classes_, model.loss_, y, sample_weight, node_weight)
+        return cls.encoded(*encoded, model.classes_, model.loss_, y, sample_weight, node_weight)
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]

@@ -19,19 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import InvalidInputError, warn
 from robustruct.features.matrix import SparseRows
-from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
-from robustruct.models.estimator import parameter_names
+from robustruct.losses import as_loss, equal_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, relaxes
+from robustruct.optimizers.optimizer import Progress
 from robustruct.progress import Pace, progress
-from robustruct.status import Status
-from robustruct.validation import check_some_weight, is_flat
+from robustruct.validation import check_some_weight
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -116,12 +114,16 @@ def trustworthy(model: StructuredModel) -> bool:
     return model.duality_gap_ <= _trial_tol(model)
 
 
-def choose(model: StructuredModel, samples: Samples, cv: Any, max_time: float | None) -> Choice:
+def choose(
+    model: StructuredModel, shards: MemoryShards, plan: Plan, cv: Any, max_time: float | None
+) -> Choice:
     """The setting and the decision that cost least on held-out samples; options as of ``fit``.
+
+    ``plan`` and ``shards`` are of all samples, encoded, for any member.
 
     What was not trained to its tolerance is not chosen, unless there is nothing else.
     """
-    search = _Search(model, samples, cv)
+    search = _Search(model, shards, plan, cv)
     name, clock, pace = type(model).__name__, _Clock(max_time), Pace()
     with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as show:
         for place, folds in search.steps():
@@ -174,20 +176,16 @@ class _Clock:
 class _Search:
     """Where to look next, given what was found so far."""
 
-    def __init__(self, model: StructuredModel, samples: Samples, cv: Any) -> None:
+    def __init__(self, model: StructuredModel, shards: MemoryShards, plan: Plan, cv: Any) -> None:
         self.model = model
-        every = MemoryShards(samples)
-        plan = every.prepare(model._settings(_members(model, False)[0], 1.0), _silent)
-        problem = every.first.given
+        problem = shards.first.given
         batch, n_labels = problem.design.batch, problem.n_labels
         relaxed = relaxes(model.objective, model.inference, batch, n_labels)
         self.plan, self.members = plan, _members(model, relaxed)
         self.alphas = listed_alphas(model)
-        # With its rows named, the cost stays the same in a fold that lacks a label.
-        loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
-        first, *others = _splits(model, samples, batch.n_nodes, cv)
-        self.folds = [_Fold(model, loss, samples, *split) for split in first]
-        self.others = [(loss, samples, *split) for repeat in others for split in repeat]
+        first, *others = _splits(model, batch.n_samples, batch.n_nodes, cv)
+        self.folds = [_Fold(model, shards, plan, *split) for split in first]
+        self.others = [(shards, plan, *split) for repeat in others for split in repeat]
         self.tests = [test for repeat in (first, *others) for _, test in repeat]
         self.found: dict[Place, list[dict[str, Trial]]] = {}
         self.trials: dict[Place, dict[str, Trial]] = {}
@@ -471,86 +469,77 @@ def _trial_tol(model: StructuredModel) -> float:
     return max(model.tol, TRIAL_TOL)
 
 
-def _silent(_: str) -> None:
-    pass
-
-
 class _Fold:
-    """A part to train on, a part to judge by, both encoded once, and the last fit."""
+    """A part to train on, a part to judge by, and the last fit."""
 
     def __init__(
         self,
         model: StructuredModel,
-        loss: LossLike,
-        samples: Samples,
+        shards: MemoryShards,
+        plan: Plan,
         train: np.ndarray,
         test: np.ndarray,
     ) -> None:
-        parameters = {name: getattr(model, name) for name in parameter_names(type(model))}
-        self.model = type(model)(**copy.deepcopy(parameters)).set_params(
-            loss=loss, verbose=0, max_iter=_passes(model), tol=_trial_tol(model)
+        self.model, self.plan = copy.copy(model), plan
+        self.model.verbose, self.model.max_iter, self.model.tol = (
+            0,
+            _passes(model),
+            _trial_tol(model),
         )
-        self.shards = MemoryShards(_part(samples, train))
-        self.test = _part(samples, test)
-        self.plan: Plan | None = None
-        self.held_out: HeldOut
-        self.last: Setting
+        given = shards.first.given
+        check_some_weight(given.share[train].sum(), "sample_weight", "sample")
+        self.shards, held = shards.part(train), given.take(test)
+        cost = as_loss(model.loss).matrix(plan.classes)
+        weight = given.share[test] * plan.weight
+        self.held_out = HeldOut(held.design, held.labels, cost, held.node_weight, weight)
+        self.last: Setting | None = None
+        self.theta: np.ndarray
+        self.state: Any = None
 
     def trial(self, setting: Setting, decisions: Sequence[str]) -> dict[str, Trial]:
         """Train, and look at what is held out with every decision."""
-        model = self.model
+        plan, model = self.plan.at(*setting), self.model
+        start = self._start(setting)
+        self.shards.again(plan)
+        progress = Progress(self.shards.outline, model.tol)
         with warnings.catch_warnings():  # the final fit says what there is to say
             warnings.simplefilter("ignore", UserWarning)
-            self._train(setting)
-        if model.status_ is Status.INTERRUPTED:
+            optimizer = model._chosen_optimizer(self.shards, plan)
+            self.state = model._minimise(self.shards, optimizer, progress, start, self.state)
+        if progress.interrupted:
             raise KeyboardInterrupt("interrupted while choosing; no model was trained")
-        trusted = model.duality_gap_ <= model.tol
-        if not hasattr(self, "held_out"):
-            given = self.test
-            encoded = model._space.encode(given.X), is_flat(given.X)
-            weights = given.sample_weight, given.node_weight
-            self.held_out = HeldOut(*encoded, model.classes_, model.loss, given.y, *weights)
+        self.last, self.theta = setting, progress.theta
+        for name, value in plan.learnt().items():
+            setattr(model, name, value)
+        scores = model._scores(self.held_out.design, self.theta)
         found = {}
         for decision in decisions:
             model.decision = decision
-            costs = self.held_out.costs(self.held_out.decided(model))
-            found[decision] = Trial(costs, self.held_out.weights, trusted)
+            costs = self.held_out.costs(model._decide(scores, self.held_out.node_weight))
+            found[decision] = Trial(costs, self.held_out.weights, progress.converged)
         return found
 
-    def _train(self, setting: Setting) -> None:
-        start = None
-        if self.plan is None:
-            settings = self.model._settings(setting[:2], setting.alpha)
-            self.plan = self.shards.prepare(settings, _silent)
-        else:
-            start = self._start(self.plan, setting)
-            self.plan = self.plan.at(*setting)
-            self.shards.again(self.plan)
-        self.last = setting
-        optimizer = self.model._chosen_optimizer(self.shards, self.plan)
-        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start, True)
-
-    def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
+    def _start(self, setting: Setting) -> np.ndarray | None:
         """The weights of the last fit, as large as they would be at the new temperature.
 
         None to start afresh, where the last penalty was weaker.
         """
-        if setting[:2] == self.last[:2] and setting.alpha > self.last.alpha:
-            self.model.__dict__.pop("_warm", None)
+        if self.last is None:
             return None
-        units = (unit_of_alpha(one.temperature, plan.unit) for one in (setting, self.last))
+        if setting[:2] == self.last[:2] and setting.alpha > self.last.alpha:
+            return None
+        units = (unit_of_alpha(one.temperature, self.plan.unit) for one in (setting, self.last))
         new, old = units
-        return self.model.coef_ * (new / old)
+        return self.theta * (new / old)
 
 
 def _splits(
-    model: StructuredModel, samples: Samples, n_nodes: int, cv: Any
+    model: StructuredModel, n_samples: int, n_nodes: int, cv: Any
 ) -> list[list[tuple[np.ndarray, np.ndarray]]]:
     """The folds that ``cv`` asks for, and repeats of them.
 
     "auto" holds one fifth out where samples are many, and repeats the folds where they are few.
     """
-    n_samples = len(samples.y)
     if not isinstance(cv, int | np.integer | str):
         from sklearn.model_selection import check_cv  # takes long to load
 
@@ -585,17 +574,3 @@ def dealt_out(order: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndar
     """(the others, those held out) of each fold of shuffled samples, as a ``KFold`` has them."""
     every, tests = np.arange(len(order)), map(np.sort, np.array_split(order, n_folds))
     return [(np.setdiff1d(every, test, assume_unique=True), test) for test in tests]
-
-
-def _part(samples: Samples, indices: np.ndarray) -> Samples:
-    given = samples.X, samples.y, samples.sample_weight, samples.node_weight
-    return Samples(*(None if one is None else _items(one, indices) for one in given))
-
-
-def _items(values: Any, indices: np.ndarray) -> Any:
-    """Those at ``indices`` of a list, an array, a sparse matrix or what pandas has."""
-    if hasattr(values, "iloc"):
-        return values.iloc[indices]
-    if hasattr(values, "shape"):
-        return values[indices]
-    return [values[i] for i in indices.tolist()]
