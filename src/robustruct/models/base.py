@@ -328,6 +328,7 @@ class StructuredModel(Prediction, Inspection):
         learnt["decision_"] = usual_decision(plan)
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
+            learnt["decision_scale_"] = choice.best.scale
         if self.decision != "auto":
             learnt["decision_"] = self.decision
         return learnt

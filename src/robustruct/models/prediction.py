@@ -81,6 +81,9 @@ class Prediction(Estimator):
     labels_as_lists_ = False
     """Whether ``fit`` was given the labels of samples as lists; answers have that form."""
     decision_: str
+    decision_scale_ = 1.0
+    """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
+    samples (see ``AGM``), else 1."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -169,7 +172,14 @@ class Prediction(Estimator):
         in units of the range of the cost. Labels that are played have no such
         regret, so the likeliest one is worth most. Where rules keep it out and p is 0 on what is
         left, r decides, not what rounding left of p.
+
+        Scores are first multiplied by the scale that was chosen with the decision, if this is it:
+        a strong penalty shrinks them, a weak one blows them up, and neither says how sure to be.
         """
+        from robustruct.game.smooth import at_temperature
+
+        if self._decision == self.decision_:
+            found = at_temperature(found, 1.0 / self.decision_scale_)
         if self._decision == "bayes" or self.temperature_ == np.inf:
             return -(self._gibbs(found) @ self.cost_)
         parts = []
