@@ -174,8 +174,8 @@ class StructuredModel(Prediction, Inspection):
             can also go on from what is there.
         cv : "auto", int or scikit-learn splitter, default="auto"
             Folds of held-out samples for what is chosen by them (``alpha``, ``temperature``);
-            "auto" makes five, and takes only the first of them from 20,000 nodes on. Up to 10,000
-            nodes it compares the best eight settings once more, on folds made anew.
+            "auto" makes five, and takes only the first of them from 20,000 nodes on. All settings
+            run on the first fold, the best eight on the second, and fewer on those after it.
         max_time : float, optional
             Seconds after which training ends, with the certificate of what was reached. What is
             chosen on held-out samples is chosen in time for it.

@@ -145,6 +145,11 @@ class Prediction(Estimator):
     def _decision(self) -> str:
         return self.decision_ if self.decision == "auto" else self.decision
 
+    @property
+    def _scale(self) -> float:
+        """What scores are multiplied with; another decision than the one chosen has none."""
+        return self.decision_scale_ if self._decision == self.decision_ else 1.0
+
     def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self._decision == "map":
@@ -178,8 +183,7 @@ class Prediction(Estimator):
         """
         from robustruct.game.smooth import at_temperature
 
-        if self._decision == self.decision_:
-            found = at_temperature(found, 1.0 / self.decision_scale_)
+        found = at_temperature(found, 1.0 / self._scale)
         if self._decision == "bayes" or self.temperature_ == np.inf:
             return -(self._gibbs(found) @ self.cost_)
         parts = []
@@ -309,7 +313,8 @@ class Prediction(Estimator):
         An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
         temperatures above 0 the adversary's marginals in the game. At temperature 0, where the
         adversary is not unique, it is the strategy of the predictor, as in the paper. Labels that
-        no labelling which keeps the rules has at a node have probability 0 there.
+        no labelling which keeps the rules has at a node have probability 0 there. The scale of
+        decisions, ``decision_scale_``, was chosen for its cost and plays no part here.
 
         Parameters
         ----------

@@ -56,7 +56,9 @@ FARTHEST = 14  # steps in either direction: seven orders of magnitude
 UNFELT = 0.01  # of the mean square of a feature: a penalty that no longer holds its weights back
 CLEAR, SURE = 1.0, 2.0
 """Standard errors by which one setting is clearly better than another, and surely better."""
-FIRST_PASSES = 30  # a first look at temperature 0, where training to the end takes the longest
+FIRST_PASSES, MORE_PASSES = 30, 4
+"""A first look at temperature 0, where training to the end takes the longest; and times as many
+whenever it goes on."""
 SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
 FINALISTS = (8, 4, 3)
 """How many settings run on the second fold, on the third and on each that follows, at most."""
@@ -121,8 +123,10 @@ class Entry:
     """Whether training reached its tolerance in every fold."""
     unfinished: bool = False
     """Whether it missed it, but had fewer passes or less time than it may have."""
+    passes: int = 0
+    """Of the last training on the first fold, at most."""
     seconds: float = 0.0
-    """Of training on the first fold."""
+    """Of all training there."""
     best: Variant = field(init=False)
     trial: Trial = field(init=False)
     """Costs of the best variant in all folds."""
@@ -142,6 +146,13 @@ class Entry:
             self.by_decision[plain.decision] = best, trials[best]
         self.best, self.trial = max(self.by_decision.values(), key=lambda pair: pair[1].score)
         self.scores = [*self.scores[: len(self.found) - 1], self.trial.score]
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether another decision or scale may turn out to be better."""
+        last = self.found[-1]
+        costs = last[self.best].costs
+        return any(not np.array_equal(last[one].costs, costs) for one in self.variants())
 
     def variants(self) -> list[Variant]:
         """Those to look at in one more fold: all but the clearly worse, and scales of 1."""
@@ -204,24 +215,26 @@ class Race:
         return place if place is not None and self.has_time() else None
 
     def open_places(self) -> Iterator[Place]:
-        """What missed its tolerance, then members between others, then neighbours along alpha.
+        """Members between others, then neighbours along alpha, then what missed its tolerance.
 
-        Nothing of members that are surely worse than the best.
+        The last comes first where it is the best. Members that are clearly worse are left alone.
         """
         by_member: dict[Member, Entry] = {}
         for entry in self.ranked():
             by_member.setdefault(entry.place[:2], entry)
         best, *others = by_member.values()
-        alive = [best, *(one for one in others if not best.trial.better(one.trial, SURE))]
-        yield from (entry.place for entry in alive if entry.unfinished)
-        if self.alphas:
+        near = [best, *(one for one in others if not best.trial.better(one.trial, CLEAR))]
+        unfinished = [entry.place for entry in near if entry.unfinished]
+        if self.alphas or best.unfinished:
+            yield from unfinished
             return
-        runners = {entry.place[:2] for entry in alive}
-        for member, near in BETWEEN.items():
-            if member in self.members and member not in by_member and runners & set(near):
+        close = {entry.place[:2] for entry in near}
+        for member, sides in BETWEEN.items():
+            if member in self.members and member not in by_member and close & set(sides):
                 yield self.as_strong(member, best.place)
-        for entry in alive:
-            yield from self.neighbours(entry)
+        for entry in near:
+            yield from self.neighbours(entry) if entry.trusted else ()
+        yield from unfinished
 
     def neighbours(self, entry: Entry) -> Iterator[Place]:
         """The next stronger and the next weaker penalty, if they are open.
@@ -238,7 +251,7 @@ class Race:
         learnt = entry.trial.better(self.baseline, CLEAR)
         gained = before is None or entry.trial.better(before.trial, CLEAR)
         goes_on = entry.is_first or gained or (not learnt and step < self.enough)
-        if goes_on and entry.trusted and weaker not in self.entries and weaker.step <= FARTHEST:
+        if goes_on and weaker not in self.entries and weaker.step <= FARTHEST:
             yield weaker
 
     def as_strong(self, member: Member, other: Place) -> Place:
@@ -248,14 +261,14 @@ class Race:
         return Place(*member, max(-FARTHEST, min(step, FARTHEST)))
 
     def rounds(self) -> Iterator[list[Entry]]:
-        """For each further fold the settings to run on it, while more than one can win."""
+        """For each further fold the settings to run on it, while the choice is open."""
         for fold in range(1, len(self.splits)):
             runners = [one for one in self.ranked() if len(one.found) == fold]
             runners = runners[: FINALISTS[min(fold, len(FINALISTS)) - 1]]
             while len(runners) > 1 and runners[0].trial.better(runners[-1].trial, SURE):
                 runners.pop()
-            needed = len(runners) > 1 or (runners and self.wants_all_folds)
-            if not needed or not self.has_time():
+            undecided = len(runners) > 1 or (runners and runners[0].is_undecided)
+            if not (undecided or (runners and self.wants_all_folds)) or not self.has_time():
                 return
             yield sorted(runners, key=lambda one: self.strength(one.place), reverse=True)
 
@@ -280,19 +293,21 @@ class Race:
         fold, known = self.folds[0], self.entries.get(place)
         is_first = all(one[:2] != place[:2] for one in self.entries)
         entry = known or Entry(place, is_first)
-        most = passes = _passes(self.model)
-        if known is None and place.temperature == 0.0:
-            passes = min(FIRST_PASSES, most)
+        most = _passes(self.model)
+        if place.temperature > 0.0 or entry.passes >= most:
+            entry.passes = most
+        else:
+            entry.passes = min(MORE_PASSES * entry.passes or FIRST_PASSES, most)
         self._tell(place, 0)
-        status = fold.train(self.setting(place), passes, self._seconds())
+        status = fold.train(self.setting(place), entry.passes, self._seconds())
         entry.seconds += fold.seconds
         entry.trusted = status is Status.CONVERGED
-        entry.unfinished = not entry.trusted and (
-            (status is Status.MAX_ITER and passes < most) or status is Status.MAX_TIME
+        entry.unfinished = status is Status.MAX_TIME or (
+            status is Status.MAX_ITER and entry.passes < most
         )
         found: dict[Variant, Trial] = {}
         for decision in self.decisions(place):
-            found |= fold.explored(decision, self.is_scaled(decision))
+            found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
         entry.found = [found]
         entry.judge([fold.test])
         self.entries[place] = entry
