@@ -15,9 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from robustruct import AGM, CRF, SSVM, AutoModel, Graph, load
+from robustruct.engines.engine import Samples
+from robustruct.engines.local import MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, Moments, Parts, Standardization
 from robustruct.formats.shards import ShardedData
+from robustruct.models.fitting.choice import Setting
+from robustruct.models.fitting.selection import _Fold
 from robustruct.optimizers.checkpoints import Checkpoint
 
 MEMBERS = {
@@ -280,18 +284,21 @@ def test_early_stopping_sees_the_columns_as_training_does():
     )
 
 
-def test_folds_are_standardised_by_their_own_samples():
-    from robustruct.engines.engine import Samples
-    from robustruct.models.fitting.choice import Setting
-    from robustruct.models.fitting.selection import _Fold
-
+def test_folds_see_columns_as_the_last_fit_does_and_no_label_held_out():
+    """Samples are encoded once, so a penalty means the same in a fold as in the fit on all."""
     X, y = iris()
     train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
-    fold = _Fold(CRF(), "hamming", Samples(X, y), train, test)
-    fold.trial(Setting("likelihood", np.inf, 0.01), ("map",))
-    scaler = StandardScaler().fit(X[train])
-    np.testing.assert_allclose(fold.plan.standardization.nodes.centre[:-1], scaler.mean_)
-    np.testing.assert_allclose(fold.plan.standardization.nodes.scale[:-1], scaler.scale_)
+    found = []
+    for labels in (y, np.where(np.arange(150) % 2, (y + 1) % 3, y)):
+        shards = MemoryShards(Samples(X, labels))
+        plan = shards.prepare(CRF(), lambda _: None)
+        fold = _Fold(CRF(random_state=0), shards, plan, train, test)
+        fold.trial(Setting("likelihood", np.inf, 0.01), ("map",))
+        found.append(fold.theta)
+        scaled = StandardScaler().fit(X).transform(X)
+        np.testing.assert_allclose(fold.shards.first.given.design.nodes[:, :-1], scaled[train])
+        np.testing.assert_allclose(fold.held_out.design.nodes[:, :-1], scaled[test])
+    np.testing.assert_array_equal(*found)
 
 
 def test_what_is_chosen_does_not_depend_on_units():

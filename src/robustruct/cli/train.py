@@ -202,6 +202,7 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
         "chosen": getattr(estimator, "member_", None),
         "temperature": finite_or_word(estimator.temperature_),
         "decision": estimator.decision_,
+        "decision_scale": estimator.decision_scale_,
         "alpha": estimator.alpha_,
         "alpha_scores": getattr(estimator, "alpha_scores_", None),
         "n_tried": len({one.setting for one in getattr(estimator, "trials_", ())}),

@@ -115,7 +115,9 @@ class Method:
         member = getattr(model, "member_", type(model).__name__)
         hot = f" at temperature {model.temperature_:g}" if 0 < model.temperature_ < np.inf else ""
         missed = "" if self.trained else f", not trained: gap {self.gap:.2g}"
-        return f"{member}{hot}, decision {model.decision_}{missed}"
+        scale = model.decision_scale_
+        scaled = "" if scale == 1.0 else f" of scores times {scale:.2g}"
+        return f"{member}{hot}, decision {model.decision_}{scaled}{missed}"
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ class Recommendation:
     model: str
     """A method's name."""
     options: Mapping[str, Any]
-    """Of ``robustruct train``: what was chosen, so that it need not be chosen again."""
+    """Of ``robustruct train``: what was chosen, so that it need not be chosen again; with a
+    ``decision_scale_`` other than 1, which no option gives, alpha is."""
     why: str
     """In words."""
 
@@ -183,7 +186,8 @@ def recommendation(methods: Sequence[Method], differences: Sequence[Difference])
     taken = auto if auto in judged and level(auto, best) else best
     model = taken.model
     member = getattr(model, "member_", type(model).__name__).lower()
-    options: dict[str, Any] = {"model": member, "alpha": f"{model.alpha_:.3g}"}
+    alpha = f"{model.alpha_:.3g}" if model.decision_scale_ == 1.0 else "auto"
+    options: dict[str, Any] = {"model": member, "alpha": alpha}
     if member != "crf" and model.temperature_ > 0:
         options["temperature"] = f"{model.temperature_:g}"
     options["decision"] = model.decision_

@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
+
+import numpy as np
 
 from robustruct.engines.engine import Samples
 from robustruct.errors import InvalidInputError
@@ -81,7 +85,14 @@ class MemoryShards(PreparedLocalShards):
 
     def again(self, plan: Plan) -> None:
         """Take the same samples, which are prepared, at another penalty and temperature."""
-        self.hold({0: plan.retuned(self.first.given)})
+        given = self.first.given
+        self.hold({0: replace(plan.retuned(given), relaxed=plan.relaxes(given.design.batch))})
+
+    def part(self, samples: np.ndarray) -> MemoryShards:
+        """Some of the samples, which are prepared; `again` says what is to be learnt of them."""
+        part = copy(self)
+        part.shards = {0: ShardState(self.first.given.take(samples), self.tuning)}
+        return part
 
 
 class LocalEngine:

@@ -23,11 +23,10 @@ class AGM(StructuredModel):
         Strength of the penalty ``(alpha / 2) |weights|²``, from 1e-30 to 1e30; by default
         1 / n_samples (with ``sample_weight``, 1 / its sum), divided by what the dearest mistake
         costs on a node of mean weight: all costs doubled give the same answers. A sequence is
-        chosen from on held-out training samples (``cv`` of `fit`), and so is "auto", from
-        10 / n_samples (in units of a mean mistake) downwards (or upwards) until the score stops
-        improving by more than its noise. Of equal scores the strongest penalty is taken. Trials are
-        trained to a gap of ``tol`` or 3 %, whichever is larger, in at most half of ``max_iter``
-        passes; one that misses it is not chosen.
+        chosen from on held-out training samples (``cv`` of `fit`), and so is "auto", from that
+        default on while stronger penalties cost less, or weaker ones clearly less. Of equal scores
+        the strongest penalty is taken. Trials are trained to a gap of ``tol`` or 3 %, whichever is
+        larger, in at most half of ``max_iter`` passes; one that misses it is not chosen.
     temperature : float or "auto", default=0
         Weight of the log loss beside the cost: the predictor is judged by its cost plus
         ``temperature`` times the log loss of a forecast, in units of a mean mistake. 0 is the
@@ -103,6 +102,12 @@ class AGM(StructuredModel):
         mistake. 1 at infinity, where there is no cost in training.
     decision_ : str
         The decision that "auto" stands for.
+    decision_scale_ : float
+        What scores are multiplied with before that decision: "bayes" takes the label of least
+        expected cost under Gibbs(scale * scores / T), and the predictor plays for scaled scores.
+        Where alpha or temperature are chosen, the scale is, with the decision, by the cost on
+        held-out samples; it stays 1 where no other is clearly better. Probabilities and scores are
+        those without it.
     loss_ : Loss
         The loss, with the order of labels where that is known.
     label_order_ : ndarray
@@ -124,9 +129,9 @@ class AGM(StructuredModel):
     alpha_ : float
         The penalty used.
     trials_ : list of Tried
-        With a choice of alpha or temperature: objective, temperature, alpha, decision and score
-        (minus the mean cost on all held-out samples) of what was tried, and whether training
-        reached its tolerance.
+        With a choice of alpha or temperature: objective, temperature, alpha, decision with its
+        scale, and score (minus the mean cost on held-out samples) of what was tried, whether
+        training reached its tolerance, and in how many folds.
     alpha_scores_ : dict
         The best score of each alpha at ``temperature_``, without those that missed the tolerance.
     validation_loss_ : float

@@ -36,14 +36,14 @@ class AutoModel(StructuredModel):
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds of held-out samples, as for `AGM.fit`.
     max_time : float, optional
-        Seconds that the choice and the fit may take. The choice ends in time for the fit, with the
-        best of what was tried.
+        Seconds that the choice and the fit may take. Half of them are for the corners of the
+        family; the choice ends in time for the fit, with the best of what was tried.
 
     Attributes
     ----------
     member_ : "AGM", "SSVM" or "CRF"
-        What was chosen, with the temperature ``temperature_``, the penalty ``alpha_`` and the
-        decision ``decision_``.
+        What was chosen, with the temperature ``temperature_``, the penalty ``alpha_``, the
+        decision ``decision_`` and its scale ``decision_scale_``.
     trials_ : list of Tried
         All that was tried, with the score of each: minus the mean cost on held-out samples.
 

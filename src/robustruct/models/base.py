@@ -13,7 +13,7 @@ import numpy as np
 from robustruct.bad_labels import clean_samples, clean_shards
 from robustruct.constraints import Constraints, ConstraintsLike
 from robustruct.engines.engine import Engine, PreparedShards, Samples
-from robustruct.engines.local import LocalEngine
+from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
@@ -38,6 +38,7 @@ from robustruct.models.parameters import (
     is_search,
 )
 from robustruct.models.prediction import Prediction, usual_decision
+from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
 from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
@@ -173,8 +174,8 @@ class StructuredModel(Prediction, Inspection):
             can also go on from what is there.
         cv : "auto", int or scikit-learn splitter, default="auto"
             Folds of held-out samples for what is chosen by them (``alpha``, ``temperature``);
-            "auto" makes five, and takes only the first of them from 20,000 nodes on. Up to 10,000
-            nodes it compares the best eight settings once more, on folds made anew.
+            "auto" makes five, and takes only the first of them from 20,000 nodes on. All settings
+            run on the first fold, the best eight on the second, and fewer on those after it.
         max_time : float, optional
             Seconds after which training ends, with the certificate of what was reached. What is
             chosen on held-out samples is chosen in time for it.
@@ -194,13 +195,15 @@ class StructuredModel(Prediction, Inspection):
         checkpoints = checkpointing.opened(given.checkpoint)
         data, kept, order = self._training_data(samples, given.engine)
         settings = self._with_order(order)
-        choice = settings._choice(data, given, checkpoints)
-        if choice is not None:
-            settings = settings._settings(choice.best.setting[:2], choice.best.alpha)
         n_shards = len(data) if isinstance(data, ShardedData) else 1
         with (given.engine or LocalEngine()).shards(data) as shards:
             with shards_progress(type(self).__name__, self.verbose, n_shards) as tick:
-                plan = shards.prepare(settings, tick)
+                plan = shards.prepare(settings._before_the_choice, tick)
+            choice = settings._choice(shards, plan, given, checkpoints)
+            if choice is not None:
+                settings = settings._settings(choice.best.setting[:2], choice.best.alpha)
+                plan = plan.at(*choice.best.setting)
+                cast(MemoryShards, shards).again(plan)
             stopper = None
             if given.validation is not None:
                 held_out = given.validation, given.patience
@@ -220,17 +223,20 @@ class StructuredModel(Prediction, Inspection):
             start = self._previous_weights(plan) if given.warm_start else None
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
-            progress = self._learn(
-                shards,
-                optimizer,
-                plan,
-                learnt,
-                start,
-                given.warm_start,
-                _time_left(started, given.max_time),
-                stopper,
-                checkpoints,
+            for name, value in learnt.items():
+                setattr(self, name, value)
+            progress = Progress(
+                shards.outline, self.tol, max_time=_time_left(started, given.max_time)
             )
+            if start is not None:
+                start = plan.weights_for_training(start)
+            earlier = self.__dict__.pop("_warm", None)
+            state = self._minimise(
+                shards, optimizer, progress, start, earlier, stopper, checkpoints
+            )
+            if given.warm_start and state is not None:
+                self._warm = state
+            self._store(shards.outline, plan, progress, stopper)
             uneven = None if progress.converged else _uneven_columns(shards, plan)
         self._warn(progress, uneven)
         return self
@@ -268,7 +274,11 @@ class StructuredModel(Prediction, Inspection):
         return settings
 
     def _choice(
-        self, data: ShardedData | Samples, given: FitOptions, checkpoints: Checkpoints | None
+        self,
+        shards: PreparedShards,
+        plan: Plan,
+        given: FitOptions,
+        checkpoints: Checkpoints | None,
     ) -> Choice | None:
         """What held-out samples say about the parameters that are to be chosen."""
         if not self._to_choose:
@@ -276,10 +286,10 @@ class StructuredModel(Prediction, Inspection):
         kept = checkpointing.kept_choice(checkpoints, self._objectives)
         if kept is not None:
             return kept
-        assert isinstance(data, Samples)  # see `_training_data`
         from robustruct.models.fitting.selection import choose  # takes long to load
 
-        return choose(self, data, given.cv, given.max_time)
+        assert isinstance(shards, MemoryShards)  # see `_training_data`
+        return choose(self, shards, plan, given.cv, given.max_time)
 
     @property
     def _to_choose(self) -> str:
@@ -295,7 +305,15 @@ class StructuredModel(Prediction, Inspection):
         """Those to choose from."""
         return (self.objective,)
 
-    def _settings(self, member: tuple[str, float], alpha: float) -> StructuredModel:
+    @property
+    def _before_the_choice(self) -> StructuredModel:
+        """Parameters that any member of the family can be prepared with, where one is chosen."""
+        if not self._to_choose:
+            return self
+        heat = getattr(self, "temperature", 0.0)
+        return self._settings((self.objective, 1.0 if isinstance(heat, str) else heat), None)
+
+    def _settings(self, member: tuple[str, float], alpha: float | None) -> StructuredModel:
         """The same parameters but for the member of the family, (objective, temperature)."""
         settings = copy.copy(self)
         settings.objective, settings.temperature = member
@@ -310,6 +328,7 @@ class StructuredModel(Prediction, Inspection):
         learnt["decision_"] = usual_decision(plan)
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
+            learnt["decision_scale_"] = choice.best.scale
         if self.decision != "auto":
             learnt["decision_"] = self.decision
         return learnt
@@ -327,30 +346,23 @@ class StructuredModel(Prediction, Inspection):
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)
 
-    def _learn(
+    def _minimise(
         self,
         shards: PreparedShards,
         optimizer: Optimizer,
-        plan: Plan,
-        learnt: Mapping[str, Any],
+        progress: Progress,
         start: np.ndarray | None,
-        keeps_warm: bool,
-        max_time: float | None = None,
+        earlier: Any = None,
         stopper: EarlyStopping | None = None,
         checkpoints: Checkpoints | None = None,
-    ) -> Progress:
-        """Run the optimizer and store its result.
+    ) -> Any:
+        """Run the optimizer, which reports to ``progress``; folds of a choice come here too.
 
-        ``start`` are weights like ``coef_``; ``keeps_warm`` keeps the state of the optimizer for
-        the next warm start.
+        ``start`` are weights as training sees them, ``earlier`` what was returned then: the state
+        of the optimizer that a warm start can use.
         """
-        for name, value in learnt.items():
-            setattr(self, name, value)
         outline = shards.outline
-        self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
-        progress = Progress(outline, self.tol, max_time=max_time)
         if start is not None:
-            start = plan.weights_for_training(start)
             progress.theta = start  # what is kept when training is interrupted at once
         if stopper is not None:
             progress.watch, progress.check_every = stopper, 2
@@ -362,7 +374,6 @@ class StructuredModel(Prediction, Inspection):
                 one_blas_thread(),
             ):
                 progress.tick = tick
-                earlier = self.__dict__.pop("_warm", None)
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
                 if outline.untrained <= outline.unavoidable:  # as where there is but one label
@@ -370,12 +381,18 @@ class StructuredModel(Prediction, Inspection):
                     progress.report_start()
                 else:
                     shards.placed(optimizer).minimise(task)
-                if keeps_warm and task.kept is not None:
-                    self._warm = task.kept
+                return task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
             if not progress.history:
                 progress.report_start()
+        return None
+
+    def _store(
+        self, outline: Outline, plan: Plan, progress: Progress, stopper: EarlyStopping | None
+    ) -> None:
+        """Keep what training has found."""
+        self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         self.status_ = progress.status(self.max_iter)
         self.history_, self.n_iter_ = progress.history, progress.n_iter
         theta, primal = progress.theta, progress.primal
@@ -385,7 +402,6 @@ class StructuredModel(Prediction, Inspection):
         self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
-        return progress
 
     def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -80,6 +81,9 @@ class Prediction(Estimator):
     labels_as_lists_ = False
     """Whether ``fit`` was given the labels of samples as lists; answers have that form."""
     decision_: str
+    decision_scale_ = 1.0
+    """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
+    samples (see ``AGM``), else 1."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -141,6 +145,11 @@ class Prediction(Estimator):
     def _decision(self) -> str:
         return self.decision_ if self.decision == "auto" else self.decision
 
+    @property
+    def _scale(self) -> float:
+        """What scores are multiplied with; another decision than the one chosen has none."""
+        return self.decision_scale_ if self._decision == self.decision_ else 1.0
+
     def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self._decision == "map":
@@ -168,7 +177,13 @@ class Prediction(Estimator):
         in units of the range of the cost. Labels that are played have no such
         regret, so the likeliest one is worth most. Where rules keep it out and p is 0 on what is
         left, r decides, not what rounding left of p.
+
+        Scores are first multiplied by the scale that was chosen with the decision, if this is it:
+        a strong penalty shrinks them, a weak one blows them up, and neither says how sure to be.
         """
+        from robustruct.game.smooth import at_temperature
+
+        found = at_temperature(found, 1.0 / self._scale)
         if self._decision == "bayes" or self.temperature_ == np.inf:
             return -(self._gibbs(found) @ self.cost_)
         parts = []
@@ -298,7 +313,8 @@ class Prediction(Estimator):
         An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
         temperatures above 0 the adversary's marginals in the game. At temperature 0, where the
         adversary is not unique, it is the strategy of the predictor, as in the paper. Labels that
-        no labelling which keeps the rules has at a node have probability 0 there.
+        no labelling which keeps the rules has at a node have probability 0 there. The scale of
+        decisions, ``decision_scale_``, was chosen for its cost and plays no part here.
 
         Parameters
         ----------
@@ -429,14 +445,23 @@ class Prediction(Estimator):
         return -held_out.mean_cost(held_out.decided(self))
 
 
+@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Samples with their labels, encoded: what decisions of a model on them cost.
+    """Samples with their labels, encoded: what decisions of a model on them cost."""
 
-    classes: those of the model; the samples may have labels that it lacks.
-    """
+    design: Design
+    truth: np.ndarray
+    """(N,) rows of ``cost``; the samples may have labels that the model lacks."""
+    cost: np.ndarray
+    """(K, k) what it costs where each known label is true to predict each that the model has."""
+    node_weight: np.ndarray
+    """(N,)"""
+    sample_weight: np.ndarray
+    """(S,)"""
 
-    def __init__(
-        self,
+    @classmethod
+    def encoded(
+        cls,
         design: Design,
         flat: bool,
         classes: np.ndarray,
@@ -444,16 +469,19 @@ class HeldOut:
         y: Any,
         sample_weight: Any = None,
         node_weight: Any = None,
-    ) -> None:
-        self.design, batch = design, design.batch
+    ) -> HeldOut:
+        """Samples that are encoded, with labels y in the user's form; ``classes``: the model's."""
+        batch = design.batch
         arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
-        self.node_weight = _in_order(node_weight, batch, flat)
-        self.sample_weight = sample_weights(sample_weight, batch.n_samples)
         known = sorted_labels([classes, *arrays])
-        self.truth = batch.from_user(codes_of(arrays, known))
         costs = costs_with_unknown(as_loss(loss), known, classes)
-        self.cost = costs[:, encode_labels(classes, known, "classes")]
-        """(K, k) what it costs where each known label is true to predict each that the model has"""
+        return cls(
+            design,
+            batch.from_user(codes_of(arrays, known)),
+            costs[:, encode_labels(classes, known, "classes")],
+            _in_order(node_weight, batch, flat),
+            sample_weights(sample_weight, batch.n_samples),
+        )
 
     @classmethod
     def of(
@@ -461,7 +489,7 @@ class HeldOut:
     ) -> HeldOut:
         """Encoded as a fitted model does."""
         encoded = model._encode(X)
-        return cls(*encoded, model.classes_, model.loss_, y, sample_weight, node_weight)
+        return cls.encoded(*encoded, model.classes_, model.loss_, y, sample_weight, node_weight)
 
     def _per_sample(self, of_nodes: np.ndarray) -> np.ndarray:
         starts = self.design.batch.node_offsets[:-1]

@@ -218,6 +218,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "temperature_": _is_temperature,
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
     "decision_": lambda value: value in DECISIONS,
+    "decision_scale_": lambda value: is_number(value) and 1 / MOST <= value <= MOST,
     "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),

@@ -340,6 +340,17 @@ class Problem:
         upper = upper_bounds(Game(ψ, self.cost, self.node_weight), p, self.n_jobs)
         return upper - score_of(ψ, self.labels)
 
+    def take(self, samples: np.ndarray) -> Problem:
+        """The problem of some of the samples, whose shares sum to 1 again."""
+        nodes, share = self.design.batch.nodes_of(samples), self.share[samples]
+        return replace(
+            self,
+            design=self.design.take(samples),
+            labels=self.labels[nodes],
+            node_weight=self.node_weight[nodes],
+            share=share / share.sum(),
+        )
+
     def part(self, first: int, last: int) -> Problem:
         """Samples first .. last-1, for one thread; only for trees."""
         lo, hi = self.design.batch.node_offsets[[first, last]]

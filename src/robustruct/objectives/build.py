@@ -243,6 +243,8 @@ class Plan:
     temperature: float
     """Free of units; infinite for a likelihood."""
     alpha: float
+    stake: float
+    """What the dearest mistake costs on a node of mean weight; that weight if all are free."""
     weight: float
     """Sum of all samples' weights; a sample's share in the objective is its part of it."""
     inference: str
@@ -254,6 +256,15 @@ class Plan:
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
         """The same for another objective, temperature and penalty."""
         return replace(self, objective=objective, temperature=temperature, alpha=alpha)
+
+    def usual_alpha(self, temperature: float) -> float:
+        """The penalty where none is given: scores must differ by what the dearest mistake costs."""
+        return 1.0 / self.weight / (1.0 if temperature == np.inf else self.stake)
+
+    def relaxes(self, batch: Batch) -> bool:
+        """Whether games on these samples are to be relaxed."""
+        relaxed = relaxes(self.objective, self.inference, batch, len(self.classes))
+        return relaxed and self.temperature == 0.0
 
     @property
     def absolute_temperature(self) -> float:
@@ -401,10 +412,7 @@ def in_memory(
         ]
         plan = replace(plan, standardization=Standardization.of(space, *moments))
         plan.standardization.applied(design)
-    relaxed = plan.temperature == 0.0 and relaxes(
-        settings.objective, settings.inference, batch, len(plan.classes)
-    )
-    return plan, plan.problem(design, truth, relaxed)
+    return plan, plan.problem(design, truth, plan.relaxes(batch))
 
 
 def planned(
@@ -434,12 +442,10 @@ def planned(
     check_costs(cost, classes)  # a user's own Loss may give any matrix
     cost = class_weighted(cost, classes, factors)
     unit = unit_of_temperature(cost, mean_weight)
-    usual = 1.0 / total
-    if temperature < np.inf:  # scores must differ by what mistakes cost, the dearest included
-        dearest = mean_weight * float(np.ptp(cost))
-        check_dearest(dearest, smooth=temperature > 0.0)
-        usual /= dearest or mean_weight
-    return Plan(
+    stake = mean_weight * float(np.ptp(cost))
+    if temperature < np.inf:
+        check_dearest(stake, smooth=temperature > 0.0)
+    plan = Plan(
         space=space,
         classes=classes,
         type_labels=types,
@@ -448,9 +454,12 @@ def planned(
         objective=settings.objective,
         unit=unit,
         temperature=temperature,
-        alpha=float(usual if settings.alpha is None else settings.alpha),
+        alpha=0.0,
+        stake=stake or mean_weight,
         weight=total,
         inference=settings.inference,
         n_jobs=settings.n_jobs,
         l1=float(settings.l1),
     )
+    alpha = plan.usual_alpha(temperature) if settings.alpha is None else settings.alpha
+    return replace(plan, alpha=float(alpha))

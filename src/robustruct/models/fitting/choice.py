@@ -39,12 +39,15 @@ class Tried(NamedTuple):
     temperature: float
     alpha: float
     decision: str
+    scale: float
+    """What scores are multiplied with before the decision."""
     score: float
-    """Minus the mean cost per node."""
+    """Minus the mean cost per node; of what ran on fewer folds than the best, estimated by how far
+    it was behind it on these."""
     trusted: bool
-    """Whether training reached its tolerance in every fold."""
+    """Whether training reached its tolerance in every fold; else this is what it had reached."""
     n_folds: int
-    """In how many folds; the best settings are compared in more where samples are few."""
+    """In how many folds; the best settings are compared in more than others."""
 
     @property
     def setting(self) -> Setting:
@@ -59,6 +62,8 @@ class Tried(NamedTuple):
             and self.decision in DECISIONS
             and all(map(is_number, self[1:3]))
             and is_number(self.score)
+            and is_number(self.scale)
+            and 0 < self.scale < math.inf
             and self.temperature >= 0
             and 0 < self.alpha < math.inf
             and isinstance(self.trusted, bool)
@@ -76,10 +81,8 @@ class Choice:
 
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:
-        """What is not trusted is chosen only where nothing is, and what was compared in fewer folds
-        than others never; of equals the one that stands first.
-        """
-        best = max(tried, key=lambda one: (one.trusted, one.n_folds, one.score))
+        """What is not trusted is chosen only where nothing is; of equals the one that is first."""
+        best = max(tried, key=lambda one: (one.trusted, one.score))
         return cls(best, tuple(tried))
 
     def alpha_scores(self) -> dict[float, float]:

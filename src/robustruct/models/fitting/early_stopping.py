@@ -38,7 +38,7 @@ class EarlyStopping:
         self.model, self.plan, self.patience = model, plan, patience
         try:
             X, flat = model._checked(X, rows)
-            self.held_out = HeldOut(plan.space.encode(X), flat, plan.classes, loss, y)
+            self.held_out = HeldOut.encoded(plan.space.encode(X), flat, plan.classes, loss, y)
         except InvalidInputError as error:
             raise error.at("validation", field="validation") from None
         self.theta: np.ndarray | None = None

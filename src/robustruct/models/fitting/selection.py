@@ -1,59 +1,68 @@
 """Choosing objective, temperature, alpha and decision together, on held-out training samples.
 
-One fit serves all decisions. The search goes along alpha first, then over the members of the family
-at the best strength of penalty, then along alpha again for the best of them; each fit starts from
-the one before it. The same folds, encoded once, serve all. Where samples are few the choice is
-noisy: there the best few settings are compared once more, on other folds. Settings that cost the
-same are told apart by a rule: the strongest penalty, then the member that is tried first.
+A race instead of a grid. Every corner of the family runs on one fold first, at its usual penalty.
+From there the search goes on along alpha and between the corners, except from members that are
+surely worse than the best. The best settings then run on further folds, fewer of them on each,
+while more than one can still win. One fit serves all decisions, and all scales of scores before a
+decision. Whenever time is up, the best of what was tried is taken.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from robustruct.engines.engine import Samples
 from robustruct.engines.local import MemoryShards
-from robustruct.errors import InvalidInputError, warn
+from robustruct.errors import warn
 from robustruct.features.matrix import SparseRows
-from robustruct.losses import CostMatrix, LossLike, as_loss, equal_costs
-from robustruct.models.estimator import parameter_names
+from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
-from robustruct.models.prediction import HeldOut
+from robustruct.models.fitting.splitting import splits
+from robustruct.models.fitting.trials import (
+    Fold,
+    Trial,
+    Variant,
+    best_constant,
+    pooled,
+    trial_tol,
+    unit_of_alpha,
+)
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, relaxes
-from robustruct.progress import Pace, progress
+from robustruct.progress import Show, progress
 from robustruct.status import Status
-from robustruct.validation import check_some_weight, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
-CORNERS = (("game", math.inf), ("game", 0.0), ("hinge", 0.0))
-BETWEEN = (("game", 0.3), ("game", 3.0), ("hinge", 1.0))
-MIDDLE = ("game", 1.0)
-"""Objectives with their temperatures: the search starts in the middle, looks into every corner
-(CRF, AGM, SSVM), then between them."""
-COLD = 0.3  # temperatures below take weights of the same size
-FIRST = 10.0  # times 1 / n_samples: a CRF's alpha where the walk starts; for others `unit_of_alpha`
+Member = tuple[str, float]
+"""An objective with its temperature."""
+
+CORNERS: tuple[Member, ...] = (("game", math.inf), ("game", 0.0), ("hinge", 0.0), ("game", 1.0))
+"""CRF, AGM, SSVM, and the middle of the three; the CRF trains the fastest and is the first."""
+BETWEEN: dict[Member, tuple[Member, ...]] = {
+    ("hinge", 1.0): (("hinge", 0.0), ("game", math.inf)),
+    ("game", 3.0): (("game", 1.0), ("game", math.inf)),
+    ("game", 0.3): (("game", 0.0), ("game", 1.0)),
+}
+"""Members that are tried while one of their neighbours can still win."""
 STEP = 10.0**0.5
-PATIENCE = 2  # steps without a clear improvement after which the walk ends
 FARTHEST = 14  # steps in either direction: seven orders of magnitude
 UNFELT = 0.01  # of the mean square of a feature: a penalty that no longer holds its weights back
+CLEAR, SURE = 1.0, 2.0
+"""Standard errors by which one setting is clearly better than another, and surely better."""
+FIRST_PASSES, MORE_PASSES = 30, 4
+"""A first look at temperature 0, where training to the end takes the longest; and times as many
+whenever it goes on."""
 SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
-TRIAL_TOL = 0.03  # trials are trained to this gap, or to ``tol`` if that is larger
-FOLDS = 5
-LARGE = 20_000  # nodes from which one part held out says enough
-REPEATS = 4  # of the folds at most, the later ones for the best settings only; fewer where all of
-# them together would hold out more than LARGE nodes
-FINALISTS = 8  # settings that are compared once more, at most
+FINALISTS = (8, 4, 3)
+"""How many settings run on the second fold, on the third and on each that follows, at most."""
+FINAL_FIT = 2.0  # times as long as on a fold: it has more samples and a smaller tolerance
 
 
 class Place(NamedTuple):
@@ -62,49 +71,7 @@ class Place(NamedTuple):
     objective: str
     temperature: float
     step: int
-    """How many steps the penalty is weaker than the first; or its number among those listed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """How the models of all folds did with one setting, on samples they had not seen."""
-
-    costs: np.ndarray
-    """(n,) total cost of each held-out sample."""
-    weights: np.ndarray
-    """(n,) total weight of its nodes."""
-    trusted: bool
-    """Whether training reached its tolerance in every fold."""
-
-    @property
-    def score(self) -> float:
-        """Minus the mean cost per unit of weight; what rounding tells apart is equal."""
-        return -float(f"{self.costs.sum() / self.weights.sum():.9g}")
-
-    def better(self, other: Trial) -> bool:
-        """Whether it is to be preferred; one that is not trusted never is to one that is."""
-        if self.trusted != other.trusted:
-            return self.trusted
-        return self.score > other.score
-
-    def clearly_better(self, other: Trial) -> bool:
-        """Whether the scores differ by more than the standard error of their difference.
-
-        Both are about the same samples: the comparison is paired, and samples are its units. A
-        trial that is not trusted is worse than any that is.
-        """
-        if not (self.trusted and other.trusted):
-            return self.trusted and not other.trusted
-        gain = self.score - other.score
-        deviations = other.costs - self.costs - gain * self.weights
-        n = len(deviations)
-        variance = n / max(n - 1, 1) * np.sum(deviations**2)
-        # Where one sample alone differs and all weigh the same, the two are equal but for rounding.
-        return bool(gain > (1.0 + 1e-6) * np.sqrt(variance) / self.weights.sum())
-
-    def of(self, samples: np.ndarray) -> Trial:
-        """The same for some samples only."""
-        return replace(self, costs=self.costs[samples], weights=self.weights[samples])
+    """How many steps the penalty is weaker than the usual one; or its number among those listed."""
 
 
 class CutShort(UserWarning):
@@ -113,263 +80,341 @@ class CutShort(UserWarning):
 
 def trustworthy(model: StructuredModel) -> bool:
     """Whether a fitted model is as close to its optimum as a setting must be to be compared."""
-    return model.duality_gap_ <= _trial_tol(model)
+    return model.duality_gap_ <= trial_tol(model)
 
 
-def choose(model: StructuredModel, samples: Samples, cv: Any, max_time: float | None) -> Choice:
+def choose(
+    model: StructuredModel, shards: MemoryShards, plan: Plan, cv: Any, max_time: float | None
+) -> Choice:
     """The setting and the decision that cost least on held-out samples; options as of ``fit``.
 
-    What was not trained to its tolerance is not chosen, unless there is nothing else.
+    ``plan`` and ``shards`` are of all samples, encoded, for any member. What was not trained to its
+    tolerance is not chosen, unless there is nothing else.
     """
-    search = _Search(model, samples, cv)
-    name, clock, pace = type(model).__name__, _Clock(max_time), Pace()
-    with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as show:
-        for place, folds in search.steps():
-            if not clock.has_time:
-                break
-            setting, found = search.setting(place), []
-            for f, fold in enumerate(folds):
-                done = (search.n_steps + f / len(folds)) / search.expected
-                show(f"{setting}, fold {f + 1} of {len(folds)}", pace.left(done))
-                found.append(fold.trial(setting, search.decisions(place)))
-            search.take(place, found)
-            clock.lap()
-    clock.warn(name, len(search.trials))
-    tried = search.tried()
-    _warn_of_missed(model, tried)
-    return Choice.of(tried)
+    race = Race(model, shards, plan, cv, max_time)
+    name = type(model).__name__
+    with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as race.show:
+        for place in race.starts():
+            race.run(place)
+        while (place := race.next_place()) is not None:
+            race.run(place)
+        for finalists in race.rounds():
+            race.run_on_next_fold(finalists)
+    if race.cut:
+        warn(
+            f"{name}: max_time={max_time:g} seconds ended the choice after {len(race.entries)} "
+            "settings were tried; the best of them is taken. With more time it may find a "
+            "better one.",
+            CutShort,
+        )
+    return Choice.of(race.tried())
 
 
-class _Clock:
-    """What is left of ``max_time``, with room for the fit that follows the choice."""
+@dataclass(eq=False)
+class Entry:
+    """A setting in the race."""
 
-    def __init__(self, max_time: float | None) -> None:
-        self.limit, self.started = max_time, time.perf_counter()
-        self.longest, self.last, self.cut = 0.0, self.started, False
+    place: Place
+    is_first: bool
+    """Whether it is the first of its member."""
+    found: list[dict[Variant, Trial]] = field(default_factory=list)
+    """Costs in each fold that it ran on."""
+    trusted: bool = True
+    """Whether training reached its tolerance in every fold."""
+    unfinished: bool = False
+    """Whether it missed it, but had fewer passes or less time than it may have."""
+    passes: int = 0
+    """Of the last training on the first fold, at most."""
+    seconds: float = 0.0
+    """Of all training there."""
+    best: Variant = field(init=False)
+    trial: Trial = field(init=False)
+    """Costs of the best variant in all folds."""
+    by_decision: dict[str, tuple[Variant, Trial]] = field(init=False)
+    scores: list[float] = field(default_factory=list)
+    """What the score was after each fold."""
+
+    def judge(self, tests: Sequence[np.ndarray]) -> None:
+        """Find the best variant: with a scale of 1, unless another one is clearly better."""
+        common = [one for one in self.found[-1] if all(one in found for found in self.found)]
+        trials = {one: pooled([found[one] for found in self.found], tests) for one in common}
+        self.by_decision = {}
+        for plain in (one for one in common if one.scale == 1.0):
+            scaled = [one for one in common if one.decision == plain.decision]
+            best = max(scaled, key=lambda one: trials[one].score)
+            best = best if trials[best].better(trials[plain], CLEAR) else plain
+            self.by_decision[plain.decision] = best, trials[best]
+        self.best, self.trial = max(self.by_decision.values(), key=lambda pair: pair[1].score)
+        self.scores = [*self.scores[: len(self.found) - 1], self.trial.score]
 
     @property
-    def has_time(self) -> bool:
-        """Whether another trial and the fit on all samples should end in time."""
-        if self.limit is None or not self.longest:
-            return True
-        self.cut = time.perf_counter() - self.started + 3 * self.longest > self.limit
-        return not self.cut
+    def is_undecided(self) -> bool:
+        """Whether another decision or scale may turn out to be better."""
+        last = self.found[-1]
+        costs = last[self.best].costs
+        return any(not np.array_equal(last[one].costs, costs) for one in self.variants())
 
-    def lap(self) -> None:
-        """A trial is over."""
-        now = time.perf_counter()
-        self.longest, self.last = max(self.longest, now - self.last), now
-
-    def warn(self, name: str, n_trials: int) -> None:
-        """Say that the choice was cut short, if it was."""
-        if self.cut:
-            warn(
-                f"{name}: max_time={self.limit:g} seconds ended the choice after {n_trials} "
-                "settings were tried; the best of them is taken. With more time it may find a "
-                "better one.",
-                CutShort,
-            )
+    def variants(self) -> list[Variant]:
+        """Those to look at in one more fold: all but the clearly worse, and scales of 1."""
+        last = self.found[-1]
+        best = last[self.best]
+        kept = [one for one in last if not best.better(last[one], CLEAR)]
+        return list(dict.fromkeys([*(Variant(one.decision) for one in kept), *kept]))
 
 
-class _Search:
-    """Where to look next, given what was found so far."""
+class Race:
+    """The settings that were tried, and which to try next."""
 
-    def __init__(self, model: StructuredModel, samples: Samples, cv: Any) -> None:
-        self.model = model
-        every = MemoryShards(samples)
-        plan = every.prepare(model._settings(_members(model, False)[0], 1.0), _silent)
-        problem = every.first.given
-        batch, n_labels = problem.design.batch, problem.n_labels
-        relaxed = relaxes(model.objective, model.inference, batch, n_labels)
-        self.plan, self.members = plan, _members(model, relaxed)
+    def __init__(
+        self,
+        model: StructuredModel,
+        shards: MemoryShards,
+        plan: Plan,
+        cv: Any,
+        max_time: float | None,
+    ) -> None:
+        self.model, self.shards, self.plan = model, shards, plan
+        self.started, self.max_time, self.cut = time.perf_counter(), max_time, False
+        self.share = math.inf
+        """Seconds that the next trial may take, whatever is left."""
+        self.show: Show
+        problem = shards.first.given
+        batch = problem.design.batch
+        relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
+        self.members = members(model, relaxed)
         self.alphas = listed_alphas(model)
-        # With its rows named, the cost stays the same in a fold that lacks a label.
-        loss = CostMatrix(as_loss(model.loss).matrix(plan.classes), plan.classes)
-        first, *others = _splits(model, samples, batch.n_nodes, cv)
-        self.folds = [_Fold(model, loss, samples, *split) for split in first]
-        self.others = [(loss, samples, *split) for repeat in others for split in repeat]
-        self.tests = [test for repeat in (first, *others) for _, test in repeat]
-        self.found: dict[Place, list[dict[str, Trial]]] = {}
-        self.trials: dict[Place, dict[str, Trial]] = {}
-        self.first = FIRST / plan.weight
-        self.enough = steps_to_unfelt(problem, self.first)
-        self.baseline = best_constant(plan, problem).of(np.unique(np.concatenate(self.tests)))
+        self.splits = splits(model, batch.n_samples, batch.n_nodes, cv)
+        self.wants_all_folds = not isinstance(cv, str)
+        self.folds = [Fold(model, shards, plan, *self.splits[0])]
+        self.entries: dict[Place, Entry] = {}
+        self.baseline = best_constant(plan, problem).of(np.unique(self.splits[0][1]))
+        self.enough = steps_to_unfelt(problem, plan.usual_alpha(math.inf))
 
-    @property
-    def n_steps(self) -> int:
-        """How many settings were tried, those that were compared once more counted twice."""
-        return sum(1 + (len(found) > len(self.folds)) for found in self.found.values())
+    # ------------------------------------------------------------------------------- where to look
 
-    @property
-    def expected(self) -> int:
-        """How many steps there will be in the end, as far as one can say now."""
-        known = len(self.alphas) * len(self.members) or 4 + 2 * len(self.members)
-        return max(known + FINALISTS * bool(self.others), self.n_steps + 1)
+    def starts(self) -> Iterator[Place]:
+        """The corners at their usual penalty; of penalties that are listed, all with all members.
 
-    def steps(self) -> Iterator[tuple[Place, list[_Fold]]]:
-        """The points to try, each with its folds, once all before it have been tried."""
-        for place in self.places():
-            yield place, self.folds
-        if not self.others or len(self.contenders()) == 1:
-            return
-        others = [_Fold(self.model, *given) for given in self.others]
-        for _ in range(FINALISTS):
-            left = [
-                place for place in self.contenders() if len(self.found[place]) < len(self.tests)
-            ]
-            if not left:
-                return
-            yield left[0], others
-
-    def contenders(self) -> list[Place]:
-        """The places that are not clearly worse than the best, the best first.
-
-        The best of many is better by luck too. Once it has been tried in other folds it may cost
-        more, and others come into question that did not before.
+        They may take half of the time, of which each leaves as much to every one that follows.
         """
-        ranked = sorted(self.trials, key=self.rank, reverse=True)
-        best = self.best_of(ranked[0])
-        return [place for place in ranked if not best.clearly_better(self.best_of(place))]
+        corners = [one for one in self.members if one not in BETWEEN] or self.members
+        places = [Place(*one, 0) for one in corners]
+        if self.alphas:
+            places = [Place(*one, n) for one in self.members for n in range(len(self.alphas))]
+        for n, place in enumerate(places):
+            if not self.has_time():
+                break
+            if self.max_time is not None:
+                self.share = max(self.left() - 0.5 * self.max_time, 0.0) / (len(places) - n)
+            yield place
+        self.share = math.inf
 
-    def take(self, place: Place, found: Sequence[dict[str, Trial]]) -> None:
-        """Take note of how a place did in some more folds."""
-        every = self.found.setdefault(place, [])
-        every += found
-        self.trials[place] = _pooled(every, self.tests)
+    def next_place(self) -> Place | None:
+        """A setting whose trial can change the choice; None if there is none, or no time."""
+        place = next(self.open_places(), None)
+        return place if place is not None and self.has_time() else None
+
+    def open_places(self) -> Iterator[Place]:
+        """Members between others, then neighbours along alpha, then what missed its tolerance.
+
+        The last comes first where it is the best. Members that are clearly worse are left alone.
+        """
+        by_member: dict[Member, Entry] = {}
+        for entry in self.ranked():
+            by_member.setdefault(entry.place[:2], entry)
+        best, *others = by_member.values()
+        near = [best, *(one for one in others if not best.trial.better(one.trial, CLEAR))]
+        unfinished = [entry.place for entry in near if entry.unfinished]
+        if self.alphas or best.unfinished:
+            yield from unfinished
+            return
+        close = {entry.place[:2] for entry in near}
+        for member, sides in BETWEEN.items():
+            if member in self.members and member not in by_member and close & set(sides):
+                yield self.as_strong(member, best.place)
+        for entry in near:
+            yield from self.neighbours(entry) if entry.trusted else ()
+        yield from unfinished
+
+    def neighbours(self, entry: Entry) -> Iterator[Place]:
+        """The next stronger and the next weaker penalty, if they are open.
+
+        From the best setting of a member one step is tried in each direction. It goes on to weaker
+        penalties only while these cost clearly less, or while nothing is learnt: noise must not
+        lead to penalties that hold nothing back.
+        """
+        step = entry.place.step
+        stronger, weaker = (entry.place._replace(step=step + by) for by in (-1, 1))
+        if stronger not in self.entries and stronger.step >= -FARTHEST:
+            yield stronger
+        before = self.entries.get(stronger)
+        learnt = entry.trial.better(self.baseline, CLEAR)
+        gained = before is None or entry.trial.better(before.trial, CLEAR)
+        goes_on = entry.is_first or gained or (not learnt and step < self.enough)
+        if goes_on and weaker not in self.entries and weaker.step <= FARTHEST:
+            yield weaker
+
+    def as_strong(self, member: Member, other: Place) -> Place:
+        """The place of a member whose penalty is nearest in strength to that of another place."""
+        wanted, own = (self.strength(place) for place in (other, Place(*member, 0)))
+        step = round(math.log(own / wanted, STEP))
+        return Place(*member, max(-FARTHEST, min(step, FARTHEST)))
+
+    def rounds(self) -> Iterator[list[Entry]]:
+        """For each further fold the settings to run on it, while the choice is open."""
+        for fold in range(1, len(self.splits)):
+            runners = [one for one in self.ranked() if len(one.found) == fold]
+            runners = runners[: FINALISTS[min(fold, len(FINALISTS)) - 1]]
+            while len(runners) > 1 and runners[0].trial.better(runners[-1].trial, SURE):
+                runners.pop()
+            undecided = len(runners) > 1 or (runners and runners[0].is_undecided)
+            if not (undecided or (runners and self.wants_all_folds)) or not self.has_time():
+                return
+            yield sorted(runners, key=lambda one: self.strength(one.place), reverse=True)
+
+    def ranked(self) -> list[Entry]:
+        """All settings, the best first.
+
+        Of equals the strongest penalty, then the member that is tried first. Those that cannot be
+        trained to their tolerance are last.
+        """
+
+        def rank(entry: Entry) -> tuple[bool, int, float, int, int]:
+            place, runs = entry.place, entry.trusted or entry.unfinished
+            member = self.members.index(place[:2])
+            return runs, len(entry.found), entry.trial.score, -place.step, -member
+
+        return sorted(self.entries.values(), key=rank, reverse=True)
+
+    # ---------------------------------------------------------------------------------- one trial
+
+    def run(self, place: Place) -> None:
+        """Train a setting on the first fold, or go on with that, and look at its costs."""
+        fold, known = self.folds[0], self.entries.get(place)
+        is_first = all(one[:2] != place[:2] for one in self.entries)
+        entry = known or Entry(place, is_first)
+        most = _passes(self.model)
+        if place.temperature > 0.0 or entry.passes >= most:
+            entry.passes = most
+        else:
+            entry.passes = min(MORE_PASSES * entry.passes or FIRST_PASSES, most)
+        self._tell(place, 0)
+        status = fold.train(self.setting(place), entry.passes, self._seconds())
+        entry.seconds += fold.seconds
+        entry.trusted = status is Status.CONVERGED
+        entry.unfinished = status is Status.MAX_TIME or (
+            status is Status.MAX_ITER and entry.passes < most
+        )
+        found: dict[Variant, Trial] = {}
+        for decision in self.decisions(place):
+            found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
+        entry.found = [found]
+        entry.judge([fold.test])
+        self.entries[place] = entry
+
+    def run_on_next_fold(self, entries: Sequence[Entry]) -> None:
+        """Train settings on one more fold; where time ends that, it counts for none of them."""
+        number = len(self.folds)
+        fold = Fold(self.model, self.shards, self.plan, *self.splits[number])
+        self.folds.append(fold)
+        results = []
+        for entry in entries:
+            if not self.has_time():
+                return
+            self._tell(entry.place, number)
+            setting = self.setting(entry.place)
+            status = fold.train(setting, _passes(self.model), self._seconds())
+            results.append((status, {one: fold.cost(one) for one in entry.variants()}))
+        for entry, (status, found) in zip(entries, results, strict=True):
+            entry.trusted = entry.trusted and status is Status.CONVERGED
+            entry.found.append(found)
+            entry.judge([one.test for one in self.folds])
+        fold.fits.clear()
 
     def setting(self, place: Place) -> Setting:
         """The parameters of a model."""
         if self.alphas:
             return Setting(*place[:2], self.alphas[place.step])
-        unit = unit_of_alpha(place.temperature, self.plan.unit)
-        return Setting(*place[:2], self.first / STEP**place.step / unit)
+        return Setting(*place[:2], self.plan.usual_alpha(place.temperature) / STEP**place.step)
+
+    def strength(self, place: Place) -> float:
+        """The penalty in units of a CRF's."""
+        return self.setting(place).alpha * unit_of_alpha(place.temperature, self.plan.unit)
 
     def decisions(self, place: Place) -> tuple[str, ...]:
-        """Those to compare; with equal costs the predictor's is much like these, but slow."""
+        """Those to compare.
+
+        Games take longer to solve than models to train. So the predictor's decision is left out
+        with equal costs, where it is much like the others, and above temperature 0, where Bayes's
+        at the right scale did as well or better on every data set that was tried.
+        """
         if self.model.decision != "auto":
             return (self.model.decision,)
-        if place.objective == "likelihood":
-            return ("bayes", "map")
-        if place.temperature == math.inf:
-            return ("bayes",)
-        smooth = ("bayes",) if place.temperature > 0 else ()
+        if place.temperature > 0:
+            no_map = place.temperature == math.inf and place.objective != "likelihood"
+            return ("bayes",) if no_map else ("bayes", "map")
         if place.objective == "hinge" or equal_costs(self.plan.cost):
-            return ("map", *smooth)
-        return ("predictor", "map", *smooth)
+            return ("map",)
+        return ("predictor", "map")
 
-    def best_of(self, place: Place) -> Trial:
-        """The trial with the best decision."""
-        first, *others = self.trials[place].values()
-        for other in others:
-            first = other if other.better(first) else first
-        return first
+    def is_scaled(self, decision: str) -> bool:
+        """Whether scales other than 1 are looked at; with equal costs they change next to nothing.
 
-    def places(self) -> Iterator[Place]:
-        """The points to try; each is given once all before it have been tried."""
-        if self.alphas:
-            for member in self.members:
-                yield from (Place(*member, number) for number in range(len(self.alphas)))
-            return
-        middle, *others = self.members
-
-        def trial(step: int) -> Trial:
-            return self.best_of(Place(*middle, step))
-
-        for step in walk(trial, self.baseline, self.enough):
-            yield Place(*middle, step)
-        best = self.ranking()[0]
-        for member in others:
-            yield Place(*member, best.step)
-        if others:
-            yield from self._refined(self.ranking())
-
-    def _refined(self, ranking: Sequence[Place]) -> Iterator[Place]:
-        """Along alpha from the best place, and from the corners.
-
-        So the choice is as good as that of each corner alone, which goes along alpha from its own
-        best place. Where there is one fold, as samples are many, corners are left out that are
-        clearly worse.
+        Nor with symmetric ones for the predictor, whose games are slow.
         """
-        corners = [place for place in ranking[1:] if place[:2] in CORNERS]
-        for place in (ranking[0], *corners):
-            best = self.best_of(self.ranking()[0])
-            skipped = len(self.folds) == 1 and best.clearly_better(self.best_of(place))
-            for direction in () if skipped else (1, -1):
-                yield from self._slide(place, direction)
-
-    def _slide(self, place: Place, direction: int) -> Iterator[Place]:
-        """On from a place along alpha, while that helps."""
-        for _ in range(PATIENCE + 1):
-            following = place._replace(step=place.step + direction)
-            if abs(following.step) > FARTHEST:
-                return
-            if following not in self.trials:
-                yield following
-            if not self.best_of(following).better(self.best_of(place)):
-                return
-            place = following
-
-    def rank(self, place: Place) -> tuple[bool, float, int, int]:
-        """What the best place has most of; of equals the strongest penalty, then the member that
-        is tried first.
-        """
-        found = self.best_of(place)
-        return found.trusted, found.score, -place.step, -self.members.index(place[:2])
-
-    def ranking(self) -> list[Place]:
-        """One place for each member of the family, the best first."""
-        best: dict[tuple[str, float], Place] = {}
-        for place in sorted(self.trials, key=self.rank, reverse=True):
-            best.setdefault(place[:2], place)
-        return list(best.values())
+        if decision == "predictor":
+            return not symmetric_costs(self.plan.cost)
+        return decision == "bayes" and not equal_costs(self.plan.cost)
 
     def tried(self) -> list[Tried]:
-        """All that was tried; of equals the one to take stands first (see `rank`)."""
-        return [
-            Tried(
-                *self.setting(place), decision, trial.score, trial.trusted, len(self.found[place])
-            )
-            for place in sorted(self.trials, key=self.rank, reverse=True)
-            for decision, trial in self.trials[place].items()
-        ]
+        """All that was tried; of equals the one to take stands first (see `ranked`).
 
+        Some folds are dearer than others. So what was dropped after a few folds is given the score
+        of the best on all folds, less by how much it was behind it on these.
+        """
+        best, found = self.ranked()[0], []
+        for entry in self.ranked():
+            n_folds = len(entry.found)
+            later = best.scores[-1] - best.scores[min(n_folds, len(best.scores)) - 1]
+            found += [
+                Tried(
+                    *self.setting(entry.place),
+                    *variant,
+                    trial.score + later,
+                    entry.trusted,
+                    n_folds,
+                )
+                for variant, trial in entry.by_decision.values()
+            ]
+        return found
 
-def unit_of_alpha(temperature: float, unit: float) -> float:
-    """By what alpha is to be divided so that the penalty is as strong as a CRF's.
+    # ---------------------------------------------------------------------------------- time
 
-    With T above 0 the objective is T times that of a CRF with weights θ / T and the penalty
-    alpha T, apart from the cost; ``unit`` is what a temperature of 1 comes to. Where the cost
-    prevails, weights no longer shrink with T.
-    """
-    return 1.0 if temperature == math.inf else max(temperature, COLD) * unit
+    def left(self) -> float:
+        """Seconds until the model has to be trained."""
+        if self.max_time is None:
+            return math.inf
+        return self.max_time - (time.perf_counter() - self.started)
 
+    def has_time(self) -> bool:
+        """Whether one more trial can begin; the first always can."""
+        if self.entries and self.left() <= self._final_fit():
+            self.cut = True
+        return not self.cut
 
-def walk(trial: Callable[[int], Trial], baseline: Trial, enough: int) -> Iterator[int]:
-    """Steps to weaker penalties (or, below 0, stronger ones); ``trial(step)`` tells how one did.
+    def _final_fit(self) -> float:
+        """Seconds that the fit of the best setting on all samples may take."""
+        return FINAL_FIT * self.ranked()[0].seconds if self.entries else 0.0
 
-    Down from the first until two steps have brought no clear improvement, or training misses its
-    tolerance, as it would for weaker penalties too; up as well if none was clearly better than
-    the first and that was trained to its tolerance. While none is clearly better than ``baseline``,
-    penalties may be too strong for anything to be learnt, and the walk goes on, as far as
-    ``enough`` steps (`steps_to_unfelt`). So the walk passes the best on both sides, however
-    features and costs are scaled (unless it lies beyond seven orders of magnitude), and noise does
-    not lengthen it.
-    """
-    yield 0
-    best = 0  # the step of the last clear improvement
-    for direction in (1, -1):
-        step = idle = 0
-        while idle < PATIENCE and abs(step) < FARTHEST and trial(step).trusted:
-            step += direction
-            yield step
-            if trial(step).clearly_better(trial(best)):
-                best, idle = step, 0
-            elif direction < 0 or step >= enough:
-                idle += 1
-            else:
-                idle += trial(best).clearly_better(baseline)
-        if best > 0:
-            return
+    def _seconds(self) -> float | None:
+        """What a trial may take: it leaves enough for the last fit."""
+        if self.max_time is None:
+            return None
+        return max(min(self.share, self.left() - self._final_fit()), 0.0)
+
+    def _tell(self, place: Place, fold: int) -> None:
+        left = None if self.max_time is None else max(self.left(), 0.0)
+        self.show(f"{self.setting(place)}, fold {fold + 1} of {len(self.splits)}", left)
 
 
 def steps_to_unfelt(problem: Problem, first: float) -> int:
@@ -395,8 +440,8 @@ def listed_alphas(model: StructuredModel) -> list[float]:
     return sorted({float(a) for a in np.ravel(np.asarray(model.alpha))}, reverse=True)
 
 
-def _members(model: StructuredModel, relaxed: bool) -> list[tuple[str, float]]:
-    """(objective, temperature) of the members to compare; the first is where to start."""
+def members(model: StructuredModel, relaxed: bool) -> list[Member]:
+    """The members of the family to compare, in the order in which they are tried."""
     objectives = model._objectives
     if objectives == ("likelihood",):
         return [("likelihood", math.inf)]
@@ -404,198 +449,13 @@ def _members(model: StructuredModel, relaxed: bool) -> list[tuple[str, float]]:
         return [(objective, float(model.temperature)) for objective in objectives]
     if relaxed:  # a relaxed adversary has no entropy
         return [(objective, 0.0) for objective in objectives]
-    members = [MIDDLE, *CORNERS, *BETWEEN]
+    every = [*CORNERS, *BETWEEN]
     if objectives == ("hinge",):
-        members = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
+        every = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
     if model.decision == "bayes":  # needs probabilities
-        members = [member for member in members if member[1] > 0]
-    return [member for member in members if member[0] in objectives]
-
-
-def best_constant(plan: Plan, problem: Problem) -> Trial:
-    """What every sample would cost if all nodes got the one label that is best for all."""
-    starts = problem.design.batch.node_offsets[:-1]
-    per_sample = problem.share * plan.weight
-    costs = [
-        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
-        for of_label in plan.cost.T
-    ]
-    weights = per_sample * np.add.reduceat(problem.node_weight, starts)
-    return Trial(min(costs, key=np.sum), weights, trusted=True)
-
-
-def _pooled(folds: Sequence[dict[str, Trial]], tests: Sequence[np.ndarray]) -> dict[str, Trial]:
-    """For each decision the held-out samples of some folds as one trial.
-
-    A sample that was held out several times counts once, with the mean of its costs.
-    """
-    _, sample_of = np.unique(np.concatenate(tests[: len(folds)]), return_inverse=True)
-    times = np.bincount(sample_of)
-
-    def mean(parts: list[np.ndarray]) -> np.ndarray:
-        return np.bincount(sample_of, np.concatenate(parts)) / times
-
-    pooled = {}
-    for decision in folds[0]:
-        trials = [found[decision] for found in folds]
-        weights = mean([trial.weights for trial in trials])
-        check_some_weight(weights.sum(), "weight", "held-out node")
-        pooled[decision] = Trial(
-            mean([trial.costs for trial in trials]),
-            weights,
-            all(trial.trusted for trial in trials),
-        )
-    return pooled
-
-
-def _warn_of_missed(model: StructuredModel, tried: Sequence[Tried]) -> None:
-    """Say which penalties could not be compared: a better one may lie there."""
-    missed = [one.alpha for one in tried if not one.trusted]
-    if missed:
-        from sklearn.exceptions import ConvergenceWarning  # takes long to load
-
-        warn(
-            f"{type(model).__name__}: with alpha={max(missed):.2g} training missed a gap of "
-            f"{_trial_tol(model):g} within the {_passes(model)} passes that a fold of the choice "
-            "may take; it and weaker penalties are not compared. To try them, raise max_iter or "
-            "tol, or scale the features alike.",
-            ConvergenceWarning,
-        )
+        every = [member for member in every if member[1] > 0]
+    return [member for member in every if member[0] in objectives]
 
 
 def _passes(model: StructuredModel) -> int:
     return int(np.ceil(SHARE_OF_PASSES * model.max_iter))
-
-
-def _trial_tol(model: StructuredModel) -> float:
-    return max(model.tol, TRIAL_TOL)
-
-
-def _silent(_: str) -> None:
-    pass
-
-
-class _Fold:
-    """A part to train on, a part to judge by, both encoded once, and the last fit."""
-
-    def __init__(
-        self,
-        model: StructuredModel,
-        loss: LossLike,
-        samples: Samples,
-        train: np.ndarray,
-        test: np.ndarray,
-    ) -> None:
-        parameters = {name: getattr(model, name) for name in parameter_names(type(model))}
-        self.model = type(model)(**copy.deepcopy(parameters)).set_params(
-            loss=loss, verbose=0, max_iter=_passes(model), tol=_trial_tol(model)
-        )
-        self.shards = MemoryShards(_part(samples, train))
-        self.test = _part(samples, test)
-        self.plan: Plan | None = None
-        self.held_out: HeldOut
-        self.last: Setting
-
-    def trial(self, setting: Setting, decisions: Sequence[str]) -> dict[str, Trial]:
-        """Train, and look at what is held out with every decision."""
-        model = self.model
-        with warnings.catch_warnings():  # the final fit says what there is to say
-            warnings.simplefilter("ignore", UserWarning)
-            self._train(setting)
-        if model.status_ is Status.INTERRUPTED:
-            raise KeyboardInterrupt("interrupted while choosing; no model was trained")
-        trusted = model.duality_gap_ <= model.tol
-        if not hasattr(self, "held_out"):
-            given = self.test
-            encoded = model._space.encode(given.X), is_flat(given.X)
-            weights = given.sample_weight, given.node_weight
-            self.held_out = HeldOut(*encoded, model.classes_, model.loss, given.y, *weights)
-        found = {}
-        for decision in decisions:
-            model.decision = decision
-            costs = self.held_out.costs(self.held_out.decided(model))
-            found[decision] = Trial(costs, self.held_out.weights, trusted)
-        return found
-
-    def _train(self, setting: Setting) -> None:
-        start = None
-        if self.plan is None:
-            settings = self.model._settings(setting[:2], setting.alpha)
-            self.plan = self.shards.prepare(settings, _silent)
-        else:
-            start = self._start(self.plan, setting)
-            self.plan = self.plan.at(*setting)
-            self.shards.again(self.plan)
-        self.last = setting
-        optimizer = self.model._chosen_optimizer(self.shards, self.plan)
-        self.model._learn(self.shards, optimizer, self.plan, self.plan.learnt(), start, True)
-
-    def _start(self, plan: Plan, setting: Setting) -> np.ndarray | None:
-        """The weights of the last fit, as large as they would be at the new temperature.
-
-        None to start afresh, where the last penalty was weaker.
-        """
-        if setting[:2] == self.last[:2] and setting.alpha > self.last.alpha:
-            self.model.__dict__.pop("_warm", None)
-            return None
-        units = (unit_of_alpha(one.temperature, plan.unit) for one in (setting, self.last))
-        new, old = units
-        return self.model.coef_ * (new / old)
-
-
-def _splits(
-    model: StructuredModel, samples: Samples, n_nodes: int, cv: Any
-) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """The folds that ``cv`` asks for, and repeats of them.
-
-    "auto" holds one fifth out where samples are many, and repeats the folds where they are few.
-    """
-    n_samples = len(samples.y)
-    if not isinstance(cv, int | np.integer | str):
-        from sklearn.model_selection import check_cv  # takes long to load
-
-        return [list(check_cv(cv).split(np.arange(n_samples)))]
-    n_folds = min(FOLDS, n_samples) if isinstance(cv, str) else int(cv)
-    if n_samples < 2:
-        raise InvalidInputError(
-            f"{type(model).__name__}: there is one sample, so none can be held out to choose "
-            f"{model._to_choose}; give more samples, or the values themselves."
-        )
-    if not 2 <= n_folds <= n_samples:
-        raise InvalidInputError(
-            f"{type(model).__name__}: cv={n_folds} folds, but there are {n_samples} samples; "
-            f"choose between 2 and {n_samples}, or pass a scikit-learn splitter."
-        )
-    repeats = max(1, min(REPEATS, LARGE // n_nodes)) if isinstance(cv, str) else 1
-    shuffled = _shuffler(model.random_state)
-    every = [dealt_out(shuffled(n_samples), n_folds) for _ in range(repeats)]
-    return [every[0][:1]] if isinstance(cv, str) and n_nodes >= LARGE else every
-
-
-def _shuffler(random_state: Any) -> Callable[[int], np.ndarray]:
-    """Permutes as scikit-learn would: None is numpy's global generator."""
-    if random_state is None:
-        return np.random.permutation
-    if isinstance(random_state, np.random.RandomState):
-        return random_state.permutation
-    return np.random.RandomState(int(random_state)).permutation
-
-
-def dealt_out(order: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(the others, those held out) of each fold of shuffled samples, as a ``KFold`` has them."""
-    every, tests = np.arange(len(order)), map(np.sort, np.array_split(order, n_folds))
-    return [(np.setdiff1d(every, test, assume_unique=True), test) for test in tests]
-
-
-def _part(samples: Samples, indices: np.ndarray) -> Samples:
-    given = samples.X, samples.y, samples.sample_weight, samples.node_weight
-    return Samples(*(None if one is None else _items(one, indices) for one in given))
-
-
-def _items(values: Any, indices: np.ndarray) -> Any:
-    """Those at ``indices`` of a list, an array, a sparse matrix or what pandas has."""
-    if hasattr(values, "iloc"):
-        return values.iloc[indices]
-    if hasattr(values, "shape"):
-        return values[indices]
-    return [values[i] for i in indices.tolist()]
