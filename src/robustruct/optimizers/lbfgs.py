@@ -212,7 +212,8 @@ def fit_likelihood(
     """
     scales = shards.tuning.scales
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else scales.divided(start), n_passes)
+    before = max(n_passes, progress.n_iter)
+    descent = Descent(none if start is None else scales.divided(start), before)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient, bound = penalised(shards, theta, lower)
@@ -226,7 +227,7 @@ def fit_likelihood(
         return progress.due(descent.n_passes)
 
     def done() -> bool:
-        ended = descent.stalled or progress.idle(n_passes) or descent.n_passes >= max_iter
+        ended = descent.stalled or progress.idle(before) or descent.n_passes >= max_iter
         return progress.finished or ended
 
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."

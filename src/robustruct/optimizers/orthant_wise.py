@@ -136,7 +136,7 @@ def fit_elastic_net(
     outline, scales = shards.outline, shards.tuning.scales
     l1 = scales.scaled_l1(outline.l1)
     none = np.zeros(outline.n_weights)
-    descent = Descent(none if start is None else scales.divided(start))
+    descent = Descent(none if start is None else scales.divided(start), progress.n_iter)
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient, bound = penalised(shards, theta, lower)

@@ -1,0 +1,181 @@
+"""Attempts to train on a Dask cluster, as the process that calls `fit` starts and watches them.
+
+The workers train together and add up among themselves (`DaskCollective`); this process polls rank 0
+of them. What passes through here does not depend on how many weights or workers there are, but for
+the model in the end, and for the weights that checkpoints and validation samples need.
+
+An attempt ends when a worker is lost, or when one has joined and a certificate was made: its tasks
+are cancelled. The next one starts again on the workers there are, from the weights of the last
+certificate, with the adversaries back at the truth. Nothing else is kept, so no sum mixes two
+attempts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from distributed import Future
+
+from robustruct.engines.dask import worker
+from robustruct.engines.dask.worker import News
+from robustruct.engines.dask.worker_pool import WorkerLost
+from robustruct.engines.training import Assignment, Driver, Outcome
+from robustruct.errors import EngineError
+from robustruct.optimizers.optimizer import Optimizer, Task
+
+if TYPE_CHECKING:
+    from robustruct.engines.dask.shards import DaskShards
+
+ATTEMPTS_WITHOUT_A_PASS = 20  # then something about the workers makes them fail
+PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds before another attempt, doubled for each in vain: the scheduler may lag behind."""
+
+
+class OnWorkers(Optimizer):
+    """An optimizer that workers run together."""
+
+    def __init__(self, optimizer: Optimizer, shards: DaskShards) -> None:
+        self.optimizer, self.shards = optimizer, shards
+
+    def minimise(self, task: Task) -> None:
+        """Start attempts until one comes to its end."""
+        shards, driver = self.shards, Driver(task.progress)
+        of = self.optimizer, shards.outline, shards.tuning, shards.rounds
+        assignment = driver.assignment(task, *of)
+        outcome, in_vain, addresses = None, 0, list[str]()
+        while outcome is None:
+            if in_vain > ATTEMPTS_WITHOUT_A_PASS:
+                raise EngineError(
+                    f"the workers could not train together in {in_vain} attempts; can they reach "
+                    "each other? Their logs say more."
+                )
+            if in_vain > 1:
+                time.sleep(min(PAUSE * 2.0**in_vain, LONGEST_PAUSE))
+            shards.settle()
+            # Rank 0 starts from weights of its own: workers of earlier attempts come first.
+            ready = shards.holders()
+            known = [address for address in addresses if address in ready]
+            addresses = known + [address for address in ready if address not in known]
+            shards.attempt, shards.n_workers = shards.attempt + 1, len(addresses)
+            passes = driver.n_passes
+            outcome = Supervisor(driver, shards, addresses).run(assignment)
+            in_vain = 0 if driver.n_passes > passes else in_vain + 1
+        shards.bytes_through_here += _size(outcome.progress)
+        driver.finish(outcome)
+
+
+class Supervisor:
+    """Polls rank 0 during an attempt, and detects failed workers."""
+
+    def __init__(self, driver: Driver, shards: DaskShards, addresses: Sequence[str]) -> None:
+        self.driver, self.shards, self.pool = driver, shards, shards.pool
+        self.addresses, self.session = addresses, (shards.pool.fit, shards.attempt)
+        self.before = shards.n_rounds, shards.bytes_sent
+        self.running: dict[str, Future] = {}
+        self.polled: Future | None = None
+        self.answers: list[Any] = []
+        """Those that rank 0 has not got yet."""
+        self.interrupts = 0
+        self.interrupt = self.answering = False
+        self.n_certificates = 0
+
+    def run(self, assignment: Assignment) -> Outcome | None:
+        """Have the workers train; return None if they had to stop before the end."""
+        try:
+            self._start(assignment)
+            while True:
+                try:
+                    self._poll()
+                    if self.running[self.addresses[0]].done():
+                        return self._outcome()
+                    if self._must_end():
+                        return None
+                except KeyboardInterrupt:
+                    self.interrupts += 1
+                    if self.interrupts > 1:
+                        raise
+                    self.interrupt = True
+                    if self.answering:
+                        self._reply(None)
+        except WorkerLost:
+            return None
+        finally:
+            # Tasks that nobody wants are cancelled, without waiting for a scheduler that is gone.
+            for task in (*self.running.values(), *filter(None, [self.polled])):
+                task.release()
+
+    def _start(self, assignment: Assignment) -> None:
+        self.shards.bytes_through_here += _size(assignment.start)
+        for address in self.addresses:
+            given = self.shards.held_by(address), *self.session, self.addresses, assignment
+            self.running[address] = self.pool.submit(worker.train, address, *given)
+            assignment = replace(assignment, start=None)  # rank 0 alone needs it
+
+    def _poll(self) -> None:
+        """Wait for news of rank 0, for a while."""
+        first = self.addresses[0]
+        if self.polled is None:
+            told = self.answers, self.interrupt, self.pool.give_up
+            self.polled = self.pool.submit(worker.poll, first, *self.session, *told)
+            self.answers, self.interrupt = [], False
+        self.pool.wait([self.polled, *self.running.values()], 1.0)
+        if self.polled.done():
+            polled, self.polled = self.polled, None
+            self._hear(self.pool.result(polled, first))
+
+    def _hear(self, news: News) -> None:
+        shards, driver = self.shards, self.driver
+        shards.bytes_through_here += _size((news.passes, news.request))
+        for number, gap, rounds, sent in news.passes:
+            self._count(rounds, sent)
+            driver.n_passes = max(number, driver.n_passes)
+            driver.progress.passed(number, gap, shards.by_whom)
+        self.n_certificates = news.n_certificates
+        self.pool.do_without(self.addresses[rank] for rank in news.overdue)
+        if news.request is not None:
+            self.answering = True
+            self._reply(driver.answer(*news.request))
+
+    def _reply(self, answer: Any) -> None:
+        self.answering = False
+        self.shards.bytes_through_here += _size(answer)
+        self.answers.append(answer)
+
+    def _count(self, rounds: int, sent: int) -> None:
+        """Take note of rounds and of bytes that rank 0 has sent; the others send as many."""
+        self.shards.n_rounds = self.before[0] + rounds
+        self.shards.bytes_sent = self.before[1] + sent * len(self.addresses)
+
+    def _must_end(self) -> bool:
+        """Whether a worker is lost, has stopped or has joined; raises the error of a task."""
+        alive = self.pool.workers()
+        for address, task in self.running.items():
+            if address not in alive:
+                return True
+            if task.done() and self.pool.result(task, address) is None:  # it has stopped
+                return True
+        joined = self.n_certificates and self.pool.dealt(alive) != self.pool.place
+        return bool(joined and self.pool.dealt(self.pool.fit_workers()) != self.pool.place)
+
+    def _outcome(self) -> Outcome | None:
+        """Return how training ended on rank 0; None if it has stopped before."""
+        first = self.addresses[0]
+        outcome: Outcome | None = self.pool.result(self.running[first], first)
+        if outcome is not None:
+            self._count(outcome.n_rounds, outcome.bytes_sent)
+        return outcome
+
+
+def _size(something: Any) -> int:
+    """Return the bytes of the arrays and numbers in something that is sent."""
+    if isinstance(something, np.ndarray):
+        return something.nbytes
+    if isinstance(something, dict):
+        return sum(map(_size, something.values()))
+    if isinstance(something, tuple | list):
+        return sum(map(_size, something))
+    return 8
