@@ -102,13 +102,16 @@ class DaskCollective(Collective):
 
     def allreduce(self, vector: np.ndarray, label: str) -> None:
         """See `Collective`; zeros do not travel where they are many."""
+        if self.size == 1:
+            return
         cuts = [len(vector) * rank // self.size for rank in range(self.size + 1)]
         stretches = [vector[a:b] for a, b in pairwise(cuts)]
         own = stretches[self.rank]
         parts = self._exchange([_packed(one) for one in stretches], f"parts of {label}")
         for rank in self.others:
             _add(own, parts[rank])
-        sums = self.allgather(_packed(own), f"sums of {label}")
+        # Workers of one process get arrays as they are, and may read them after we have gone on.
+        sums = self.allgather(_packed(own.copy()), f"sums of {label}")
         for rank in self.others:
             stretches[rank][:] = 0.0
             _add(stretches[rank], sums[rank])
@@ -175,7 +178,7 @@ class DaskCollective(Collective):
 def _packed(stretch: np.ndarray) -> list[np.ndarray]:
     """Part of a vector: its places and values that are not 0, or all values if that is less."""
     if np.count_nonzero(stretch) >= 0.6 * len(stretch):
-        return [stretch.copy()]  # a message may be read after we have gone on
+        return [stretch]
     place = np.flatnonzero(stretch)
     return [place.astype(np.int32 if len(stretch) < 2**31 else np.int64), stretch[place]]
 

@@ -82,6 +82,8 @@ class Supervisor:
         self.interrupts = 0
         self.interrupt = self.answering = False
         self.n_certificates = 0
+        self.joined_at: int | None = None
+        """How many certificates there were when a worker joined that could take over shards."""
 
     def run(self, assignment: Assignment) -> Outcome | None:
         """Have the workers train; return None if they had to stop before the end."""
@@ -158,8 +160,12 @@ class Supervisor:
                 return True
             if task.done() and self.pool.result(task, address) is None:  # it has stopped
                 return True
-        joined = self.n_certificates and self.pool.dealt(alive) != self.pool.place
-        return bool(joined and self.pool.dealt(self.pool.fit_workers()) != self.pool.place)
+        if self.pool.dealt(alive) == self.pool.place:
+            return False
+        if self.joined_at is None:
+            self.joined_at = self.n_certificates
+        certified = self.n_certificates > self.joined_at
+        return certified and self.pool.dealt(self.pool.fit_workers()) != self.pool.place
 
     def _outcome(self) -> Outcome | None:
         """Return how training ended on rank 0; None if it has stopped before."""
