@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustruct.optimizers.collective import Collective, OutOfStep, Stopped
+from robustruct.optimizers.collective import Collective, MessageCollective, OutOfStep, Stopped
 from robustruct.optimizers.damping import Damping
 from robustruct.optimizers.distributed_shards import DistributedShards
 from robustruct.optimizers.optimizer import PassSpec, PassStats
@@ -50,25 +50,20 @@ def vectors(rng, size, n, density):
     return [rng.normal(size=n) * (rng.random(n) < density) for _ in range(size)]
 
 
-def dask_collective(rank, size, shared, barrier):
-    """Dask's, with messages handed over as they are."""
-    distributed_collective = pytest.importorskip("robustruct.engines.dask.collective")
+class ThreadMessages(MessageCollective):
+    """The same by messages, which are handed over as they are."""
 
-    class Handed(distributed_collective.DaskCollective):
-        def __init__(self) -> None:
-            self.rank, self.size, self.worked, self.bytes_sent = rank, size, set(), 0
-            self.others = [other for other in range(size) if other != rank]
-            self.exchanged = ThreadCollective(rank, size, shared, barrier)
+    def __init__(self, rank: int, size: int, shared: dict, barrier: threading.Barrier) -> None:
+        self.rank, self.size, self.shared, self.barrier = rank, size, shared, barrier
+        self.number = 0
 
-        def _exchange(self, parts, label):
-            self.bytes_sent += sum(one.nbytes for other in self.others for one in parts[other])
-            self.exchanged.number += 1
-            self.exchanged.shared[self.exchanged.number, rank] = parts
-            barrier.wait(30)
-            number = self.exchanged.number
-            return [shared[number, other][rank] for other in range(size)]
-
-    return Handed()
+    def exchange(self, parts, label):
+        self.number += 1
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        self.bytes_sent += sum(one.nbytes for rank in others for one in parts[rank])
+        self.shared[self.number, self.rank] = parts
+        self.barrier.wait(30)
+        return [self.shared[self.number, rank][self.rank] for rank in range(self.size)]
 
 
 @given(st.integers(1, 5), st.integers(1, 60), st.floats(0, 1), st.integers(0, 2**31))
@@ -80,7 +75,7 @@ def test_vectors_are_added_up(size, n, density, seed):
         collective.allreduce(own, "test")
         return own, collective.bytes_sent
 
-    found = together(size, work, dask_collective)
+    found = together(size, work, ThreadMessages)
     for own, sent in found:
         np.testing.assert_allclose(own, np.sum(given, axis=0), rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(own, found[0][0])  # to the bit

@@ -1,9 +1,5 @@
 """Collective operations of Dask workers: messages go from worker to worker, past the scheduler.
 
-In an exchange every worker sends a message to every other one. Vectors as long as θ are added up in
-two exchanges: each worker owns a stretch of the weights, gets the others' values there, and sends
-them the sums. So it sends and receives about two vectors, however many workers there are.
-
 A worker that is lost makes exchanges fail, or wait until the driver cancels the task of the
 attempt; nothing is sent twice. A driver that is gone has its tasks cancelled by the scheduler.
 """
@@ -15,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +18,7 @@ from distributed import Worker
 from distributed.core import Status
 from distributed.protocol import to_serialize
 
-from robustruct.optimizers.collective import Collective, OutOfStep, Stopped
+from robustruct.optimizers.collective import MessageCollective, OutOfStep, Stopped
 
 RECEIVE = "robustruct_receive"  # the handler of workers that takes messages
 LOOK_EVERY = 0.25  # seconds between looks at whether the driver has cancelled the attempt
@@ -39,24 +34,27 @@ class Inbox:
         self.condition = threading.Condition()
         self.messages: dict[tuple[int, int], Message] = {}
         """By number of the exchange and rank of the sender."""
-
         self.closed = False
         """Whether this worker has left the attempt."""
 
     def put(self, number: int, rank: int, message: Message) -> bool:
         """Take a message in; whether it is of any use."""
+        self.messages[number, rank] = message
+        self.notify()
+        return not self.closed
+
+    def close(self) -> None:
+        """Refuse messages from now on."""
+        self.closed = True
+        self.notify()
+
+    def notify(self, _: Any = None) -> None:
+        """Wake up the threads that wait."""
         with self.condition:
-            self.messages[number, rank] = message
-            self.condition.notify_all()
-            return not self.closed
-
-    def notify(self, _: Any) -> None:
-        """Wake up the thread that waits."""
-        with self.condition:
             self.condition.notify_all()
 
 
-class DaskCollective(Collective):
+class DaskCollective(MessageCollective):
     """The workers of an attempt, as one of them sees it; made in the thread of its task."""
 
     def __init__(
@@ -94,32 +92,10 @@ class DaskCollective(Collective):
             return []
         return sorted(self.not_taken or self.missing)
 
-    # --------------------------------------------------------------------------------- operations
-
-    def allgather(self, arrays: Sequence[np.ndarray], label: str) -> list[Sequence[np.ndarray]]:
-        """See `Collective`."""
-        return self._exchange([list(arrays)] * self.size, label)
-
-    def allreduce(self, vector: np.ndarray, label: str) -> None:
-        """See `Collective`; zeros do not travel where they are many."""
-        if self.size == 1:
-            return
-        cuts = [len(vector) * rank // self.size for rank in range(self.size + 1)]
-        stretches = [vector[a:b] for a, b in pairwise(cuts)]
-        own = stretches[self.rank]
-        parts = self._exchange([_packed(one) for one in stretches], f"parts of {label}")
-        for rank in self.others:
-            _add(own, parts[rank])
-        # Workers of one process get arrays as they are, and may read them after we have gone on.
-        sums = self.allgather(_packed(own.copy()), f"sums of {label}")
-        for rank in self.others:
-            stretches[rank][:] = 0.0
-            _add(stretches[rank], sums[rank])
-
-    def _exchange(
+    def exchange(
         self, parts: Sequence[Sequence[np.ndarray]], label: str
     ) -> list[Sequence[np.ndarray]]:
-        """Send ``parts`` by rank; return those for us."""
+        """See `MessageCollective`."""
         self.check()
         self.number, self.label = self.number + 1, label
         received = {self.rank: (label, list(parts[self.rank]))}
@@ -161,31 +137,18 @@ class DaskCollective(Collective):
     def _receive(self, sending: Future[None]) -> dict[int, Message]:
         """Wait for the others' messages, and until ours are sent."""
         found: dict[int, Message] = {}
+
+        def complete() -> bool:
+            for rank in list(self.missing):
+                if (self.number, rank) in self.inbox.messages:
+                    found[rank] = self.inbox.messages.pop((self.number, rank))
+                    self.missing.discard(rank)
+            if sending.done() and sending.exception() is not None:
+                raise Stopped from sending.exception()
+            return sending.done() and not self.missing
+
         sending.add_done_callback(self.inbox.notify)
         with self.inbox.condition:
-            while self.missing or not sending.done():
-                if not self.inbox.condition.wait(LOOK_EVERY):
-                    self.check()
-                for rank in list(self.missing):
-                    if (self.number, rank) in self.inbox.messages:
-                        found[rank] = self.inbox.messages.pop((self.number, rank))
-                        self.missing.discard(rank)
-                if sending.done() and sending.exception() is not None:
-                    raise Stopped from sending.exception()
+            while not self.inbox.condition.wait_for(complete, LOOK_EVERY):
+                self.check()
         return found
-
-
-def _packed(stretch: np.ndarray) -> list[np.ndarray]:
-    """Part of a vector: its places and values that are not 0, or all values if that is less."""
-    if np.count_nonzero(stretch) >= 0.6 * len(stretch):
-        return [stretch]
-    place = np.flatnonzero(stretch)
-    return [place.astype(np.int32 if len(stretch) < 2**31 else np.int64), stretch[place]]
-
-
-def _add(to: np.ndarray, packed: Sequence[np.ndarray]) -> None:
-    """Add what `_packed` has made."""
-    if len(packed) == 1:
-        to += packed[0]
-    else:
-        to[packed[0]] += packed[1]

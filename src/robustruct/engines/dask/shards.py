@@ -16,7 +16,7 @@ from robustruct.engines.dask.worker_pool import WorkerPool
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Outline, fingerprint_of
-from robustruct.objectives.build import Plan, Settings, Summary, plan_of
+from robustruct.objectives.build import Plan, Settings, Summary, plan_of, summarise
 from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import Density
 
@@ -84,15 +84,14 @@ class DaskShards:
     def _summary(self, number: int) -> Future:
         """Have a shard read, where it will stay, and summed up."""
         address = self.pool.place[number]
-        self.corpora[number] = self.pool.submit(worker.read, address, self.data[number])
-        return self.pool.submit(worker.summary_of, address, self.corpora[number], self.data.hashed)
+        self.corpora[number] = self.pool.submit(self.data[number].read, address)
+        hashed = self.data.hashed
+        return self.pool.submit(summarise, address, self.corpora[number], hashed=hashed)
 
     def _extent(self, number: int) -> Future:
         """Have a shard encoded; it is read again unless it was only just read."""
         pool, address = self.pool, self.pool.place[number]
-        corpus = self.corpora.pop(number, None) or pool.submit(
-            worker.read, address, self.data[number]
-        )
+        corpus = self.corpora.pop(number, None) or pool.submit(self.data[number].read, address)
         problem = pool.submit(worker.encode, address, pool.fit, corpus, self.plan)
         self.problems[number] = problem
         return pool.submit(worker.extent_of, address, problem)

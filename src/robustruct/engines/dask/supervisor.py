@@ -1,13 +1,12 @@
 """Attempts to train on a Dask cluster, as the process that calls `fit` starts and watches them.
 
-The workers train together and add up among themselves (`DaskCollective`); this process polls rank 0
-of them. What passes through here does not depend on how many weights or workers there are, but for
-the model in the end, and for the weights that checkpoints and validation samples need.
+The workers train together, and this process polls rank 0 of them. What passes through here does not
+depend on how many weights or workers there are, but for the model in the end, and for the weights
+that checkpoints and validation samples need.
 
 An attempt ends when a worker is lost, or when one has joined and a certificate was made: its tasks
 are cancelled. The next one starts again on the workers there are, from the weights of the last
-certificate, with the adversaries back at the truth. Nothing else is kept, so no sum mixes two
-attempts.
+certificate. Nothing else is kept, so no sum mixes two attempts.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from dask.sizeof import sizeof
 from distributed import Future
 
 from robustruct.engines.dask import worker
@@ -30,7 +29,7 @@ from robustruct.optimizers.optimizer import Optimizer, Task
 if TYPE_CHECKING:
     from robustruct.engines.dask.shards import DaskShards
 
-ATTEMPTS_WITHOUT_A_PASS = 20  # then something about the workers makes them fail
+ATTEMPTS_IN_VAIN = 20  # with no certificate, nor a pass beyond the last: workers fail for a reason
 PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds before another attempt, doubled for each in vain: the scheduler may lag behind."""
 
@@ -48,7 +47,7 @@ class OnWorkers(Optimizer):
         assignment = driver.assignment(task, *of)
         outcome, in_vain, addresses = None, 0, list[str]()
         while outcome is None:
-            if in_vain > ATTEMPTS_WITHOUT_A_PASS:
+            if in_vain > ATTEMPTS_IN_VAIN:
                 raise EngineError(
                     f"the workers could not train together in {in_vain} attempts; can they reach "
                     "each other? Their logs say more."
@@ -61,10 +60,13 @@ class OnWorkers(Optimizer):
             known = [address for address in addresses if address in ready]
             addresses = known + [address for address in ready if address not in known]
             shards.attempt, shards.n_workers = shards.attempt + 1, len(addresses)
-            passes = driver.n_passes
-            outcome = Supervisor(driver, shards, addresses).run(assignment)
-            in_vain = 0 if driver.n_passes > passes else in_vain + 1
-        shards.bytes_through_here += _size(outcome.progress)
+            passes, supervisor = driver.n_passes, Supervisor(driver, shards, addresses)
+            outcome = supervisor.run(assignment)
+            if outcome is None and supervisor.interrupted:
+                raise KeyboardInterrupt
+            advanced = supervisor.n_certificates > 0 or driver.n_passes > passes
+            in_vain = 0 if advanced else in_vain + 1
+        shards.bytes_through_here += sizeof(outcome.progress)
         driver.finish(outcome)
 
 
@@ -79,8 +81,8 @@ class Supervisor:
         self.polled: Future | None = None
         self.answers: list[Any] = []
         """Those that rank 0 has not got yet."""
-        self.interrupts = 0
-        self.interrupt = self.answering = False
+        self.answering = self.interrupted = self.interrupt = False
+        """Whether rank 0 waits for an answer; whether we were interrupted; if it is to be told."""
         self.n_certificates = 0
         self.joined_at: int | None = None
         """How many certificates there were when a worker joined that could take over shards."""
@@ -97,10 +99,9 @@ class Supervisor:
                     if self._must_end():
                         return None
                 except KeyboardInterrupt:
-                    self.interrupts += 1
-                    if self.interrupts > 1:
+                    if self.interrupted:
                         raise
-                    self.interrupt = True
+                    self.interrupted = self.interrupt = True
                     if self.answering:
                         self._reply(None)
         except WorkerLost:
@@ -111,7 +112,7 @@ class Supervisor:
                 task.release()
 
     def _start(self, assignment: Assignment) -> None:
-        self.shards.bytes_through_here += _size(assignment.start)
+        self.shards.bytes_through_here += sizeof(assignment.start)
         for address in self.addresses:
             given = self.shards.held_by(address), *self.session, self.addresses, assignment
             self.running[address] = self.pool.submit(worker.train, address, *given)
@@ -131,7 +132,7 @@ class Supervisor:
 
     def _hear(self, news: News) -> None:
         shards, driver = self.shards, self.driver
-        shards.bytes_through_here += _size((news.passes, news.request))
+        shards.bytes_through_here += sizeof((news.passes, news.request))
         for number, gap, rounds, sent in news.passes:
             self._count(rounds, sent)
             driver.n_passes = max(number, driver.n_passes)
@@ -144,7 +145,7 @@ class Supervisor:
 
     def _reply(self, answer: Any) -> None:
         self.answering = False
-        self.shards.bytes_through_here += _size(answer)
+        self.shards.bytes_through_here += sizeof(answer)
         self.answers.append(answer)
 
     def _count(self, rounds: int, sent: int) -> None:
@@ -174,14 +175,3 @@ class Supervisor:
         if outcome is not None:
             self._count(outcome.n_rounds, outcome.bytes_sent)
         return outcome
-
-
-def _size(something: Any) -> int:
-    """Return the bytes of the arrays and numbers in something that is sent."""
-    if isinstance(something, np.ndarray):
-        return something.nbytes
-    if isinstance(something, dict):
-        return sum(map(_size, something.values()))
-    if isinstance(something, tuple | list):
-        return sum(map(_size, something))
-    return 8

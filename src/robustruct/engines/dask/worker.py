@@ -18,9 +18,8 @@ from distributed import Worker, get_worker, secede
 from robustruct.engines.dask.collective import RECEIVE, DaskCollective, Inbox, Message
 from robustruct.engines.training import Assignment, Outcome, Training
 from robustruct.formats.corpus import Corpus
-from robustruct.formats.shards import Shard
 from robustruct.objectives.adversarial import Outline, Problem
-from robustruct.objectives.build import Plan, Summary, summarise
+from robustruct.objectives.build import Plan
 from robustruct.optimizers.collective import Stopped
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Progress
@@ -45,8 +44,8 @@ class Extent:
 class News:
     """The answer of rank 0 to a poll."""
 
-    passes: list[tuple[int, float, int, int]]
-    """Number, estimate of the gap, rounds, and bytes that this worker has sent so far."""
+    passes: list[tuple[Any, ...]]
+    """See `DriverLink.passed`."""
     n_certificates: int
     request: tuple[str, Any] | None
     """What rank 0 waits for an answer to."""
@@ -54,13 +53,13 @@ class News:
     """See `DaskCollective.overdue`."""
 
 
-class Session:
-    """One attempt on one worker: messages of other workers, and the link to the driver."""
+class Session(Inbox):
+    """One attempt on one worker: messages of other workers, and the `DriverLink`."""
 
     def __init__(self) -> None:
-        self.inbox, self.condition = Inbox(), threading.Condition()
+        super().__init__()
         self.collective: DaskCollective | None = None
-        self.passes: list[tuple[int, float, int, int]] = []
+        self.passes: list[tuple[Any, ...]] = []
         self.n_certificates = 0
         self.request: tuple[str, Any] | None = None
         self.answers: list[Any] = []
@@ -69,32 +68,30 @@ class Session:
     def news(self, give_up: float) -> News:
         """Wait for a request, for a while, and return all there is to tell."""
         with self.condition:
-            self.condition.wait_for(lambda: self.request is not None, NEWS_EVERY)
+            self.condition.wait_for(lambda: self.request or self.closed, NEWS_EVERY)
             passes, self.passes, request, self.request = self.passes, [], self.request, None
         overdue = [] if self.collective is None else self.collective.overdue(give_up)
         return News(passes, self.n_certificates, request, overdue)
 
     def take(self, answers: Sequence[Any], interrupt: bool) -> None:
         """Take answers of the driver, and whether it was interrupted."""
-        with self.condition:
-            self.answers += answers
-            self.interrupts += interrupt
-            self.condition.notify_all()
+        self.answers += answers
+        self.interrupts += interrupt
+        self.notify()
 
     def ask(self, what: str, about: Any) -> Any:
         """See `DriverLink`."""
         assert self.collective is not None
+        self.request = what, about
+        self.notify()
         with self.condition:
-            self.request = what, about
-            self.condition.notify_all()
             while not self.condition.wait_for(lambda: self.answers, NEWS_EVERY):
                 self.collective.check()
             return self.answers.pop()
 
-    def passed(self, n_iter: int, gap: float, n_rounds: int, bytes_sent: int) -> None:
+    def passed(self, *done: Any) -> None:
         """See `DriverLink`."""
-        with self.condition:
-            self.passes.append((n_iter, gap, n_rounds, bytes_sent))
+        self.passes.append(done)
 
     def certified(self) -> None:
         """See `DriverLink`."""
@@ -129,7 +126,7 @@ def _states(worker: Worker) -> dict[str, FitState]:
 
         def receive(fit: str, attempt: int, number: int, rank: int, message: Message) -> bool:
             session = states[fit].session(attempt) if fit in states else None
-            return session is not None and session.inbox.put(number, rank, message)
+            return session is not None and session.put(number, rank, message)
 
         worker.handlers[RECEIVE] = receive
         worker.robustruct_states = states  # type: ignore[attr-defined]
@@ -139,19 +136,6 @@ def _states(worker: Worker) -> dict[str, FitState]:
 def _state(fit: str) -> FitState:
     """Return what this worker keeps of a fit."""
     return _states(get_worker()).setdefault(fit, FitState())
-
-
-# ------------------------------------------------------------------------------------------- tasks
-
-
-def read(shard: Shard) -> Corpus:
-    """Read a shard."""
-    return shard.read()
-
-
-def summary_of(corpus: Corpus, hashed: int | None) -> Summary:
-    """Sum up a shard that was read."""
-    return summarise(corpus, hashed=hashed)
 
 
 def encode(fit: str, corpus: Corpus, pickled: bytes) -> Problem | None:
@@ -180,7 +164,7 @@ def train(
     session = state.session(attempt)
     if session is None:
         return None
-    collective = DaskCollective(get_worker(), fit, attempt, addresses, session.inbox)
+    collective = DaskCollective(get_worker(), fit, attempt, addresses, session)
     session.collective = collective
     secede()  # other tasks want to use the worker too
     local = LocalShards({n: one for n, one in problems.items() if one is not None}, given.tuning)
@@ -192,7 +176,7 @@ def train(
     except Stopped as error:
         LOG.info("stopped: %r, %r", error, error.__cause__)
         outcome = None
-    session.inbox.closed = True  # not after other errors: these are the driver's to see first
+    session.close()  # not after other errors: these are the driver's to see first
     return outcome
 
 

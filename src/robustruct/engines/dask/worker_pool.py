@@ -73,8 +73,6 @@ class WorkerPool:
         self.heard: dict[str, tuple[float, float]] = {}
         """The last sign of life of each worker by its clock, and when we learnt of it."""
 
-    # ------------------------------------------------------------------------- workers and shards
-
     def workers(self) -> list[str]:
         """Return the addresses of the workers there are, but for those given up; wait for one."""
         deadline = time.monotonic() + self.give_up
@@ -165,16 +163,14 @@ class WorkerPool:
             )
         return changed
 
-    # --------------------------------------------------------------------------------------- tasks
-
-    def submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> Future:
+    def submit(self, task: Callable[..., Any], address: str, *given: Any, **options: Any) -> Future:
         """Send a worker a task."""
         # Through the scheduler, which no worker that hangs can hold up; plans are large, so be it.
         with (
             scheduler_must_answer(self.client),
             dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}),
         ):
-            return self.client.submit(task, *arguments, workers=[address], pure=False)
+            return self.client.submit(task, *given, workers=[address], pure=False, **options)
 
     def wait(self, tasks: Sequence[Future], timeout: float, how: str = "FIRST_COMPLETED") -> None:
         """Wait until a task has ended, but no longer than ``timeout`` seconds."""
