@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -37,9 +37,7 @@ class DaskShards:
         """Encoded shards."""
         self.extents: dict[int, Extent | None] = {}
         self.pool.n_shards = len(data)
-        self.attempt = self.n_workers = self.n_rounds = 0
-        self.bytes_sent = 0
-        """From worker to worker."""
+        self.attempt = self.n_workers = self.n_rounds = self.bytes_sent = 0
         self.bytes_through_here = 0
         """From and to this process while workers train; not counting what Dask adds."""
 
@@ -68,7 +66,7 @@ class DaskShards:
         plan = plan_of(settings, merged, self.data.min_count)
         tick("encoding")
         self.plan = pickle.dumps(plan)
-        self._encode(numbers)
+        self.extents = self.pool.each(numbers, self._extent)
         extents = [extent for extent in self.extents.values() if extent is not None]
         if not extents:
             raise InvalidInputError("no shard has a sample with a weight; nothing can be learnt.")
@@ -77,16 +75,12 @@ class DaskShards:
         self.tuning = density.tuning(spread=len(extents) > 1)
         return plan
 
-    def _encode(self, numbers: Iterable[int]) -> None:
-        """Encode shards on the workers that they are assigned to."""
-        self.extents.update(self.pool.each(numbers, self._extent))
-
     def _summary(self, number: int) -> Future:
         """Have a shard read, where it will stay, and summed up."""
         address = self.pool.place[number]
         self.corpora[number] = self.pool.submit(self.data[number].read, address)
-        hashed = self.data.hashed
-        return self.pool.submit(summarise, address, self.corpora[number], hashed=hashed)
+        corpus, hashed = self.corpora[number], self.data.hashed
+        return self.pool.submit(summarise, address, corpus, hashed=hashed)
 
     def _extent(self, number: int) -> Future:
         """Have a shard encoded; it is read again unless it was only just read."""
@@ -98,7 +92,7 @@ class DaskShards:
 
     def settle(self) -> None:
         """Have shards of lost workers encoded by others, and some by workers that have joined."""
-        self._encode(self.pool.settle())
+        self.extents |= self.pool.each(self.pool.settle(), self._extent)
 
     def held_by(self, address: str) -> dict[int, Future]:
         """Return the encoded shards of a worker."""

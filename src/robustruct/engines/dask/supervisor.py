@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from robustruct.engines.dask.shards import DaskShards
 
 ATTEMPTS_IN_VAIN = 20  # with no certificate, nor a pass beyond the last: workers fail for a reason
-PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""Seconds before another attempt, doubled for each in vain: the scheduler may lag behind."""
+PAUSE = 0.25  # seconds before an attempt, for each in vain before: the scheduler may lag behind
 
 
 class OnWorkers(Optimizer):
@@ -52,8 +51,7 @@ class OnWorkers(Optimizer):
                     f"the workers could not train together in {in_vain} attempts; can they reach "
                     "each other? Their logs say more."
                 )
-            if in_vain > 1:
-                time.sleep(min(PAUSE * 2.0**in_vain, LONGEST_PAUSE))
+            time.sleep(PAUSE * in_vain)
             shards.settle()
             # Rank 0 starts from weights of its own: workers of earlier attempts come first.
             ready = shards.holders()
@@ -89,13 +87,17 @@ class Supervisor:
 
     def run(self, assignment: Assignment) -> Outcome | None:
         """Have the workers train; return None if they had to stop before the end."""
+        first = self.addresses[0]
         try:
             self._start(assignment)
             while True:
                 try:
                     self._poll()
-                    if self.running[self.addresses[0]].done():
-                        return self._outcome()
+                    if self.running[first].done():
+                        outcome: Outcome | None = self.pool.result(self.running[first], first)
+                        if outcome is not None:
+                            self._count(outcome.n_rounds, outcome.bytes_sent)
+                        return outcome
                     if self._must_end():
                         return None
                 except KeyboardInterrupt:
@@ -138,7 +140,8 @@ class Supervisor:
             driver.n_passes = max(number, driver.n_passes)
             driver.progress.passed(number, gap, shards.by_whom)
         self.n_certificates = news.n_certificates
-        self.pool.do_without(self.addresses[rank] for rank in news.overdue)
+        for rank in news.overdue:
+            self.pool.do_without(self.addresses[rank])
         if news.request is not None:
             self.answering = True
             self._reply(driver.answer(*news.request))
@@ -167,11 +170,3 @@ class Supervisor:
             self.joined_at = self.n_certificates
         certified = self.n_certificates > self.joined_at
         return certified and self.pool.dealt(self.pool.fit_workers()) != self.pool.place
-
-    def _outcome(self) -> Outcome | None:
-        """Return how training ended on rank 0; None if it has stopped before."""
-        first = self.addresses[0]
-        outcome: Outcome | None = self.pool.result(self.running[first], first)
-        if outcome is not None:
-            self._count(outcome.n_rounds, outcome.bytes_sent)
-        return outcome

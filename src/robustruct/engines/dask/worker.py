@@ -37,7 +37,6 @@ class Extent:
     outline: Outline
     density: Density
     digests: dict[str, str]
-    """See `Problem.digests`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,8 @@ class Session(Inbox):
 
     def passed(self, *done: Any) -> None:
         """See `DriverLink`."""
-        self.passes.append(done)
+        with self.condition:
+            self.passes.append(done)
 
     def certified(self) -> None:
         """See `DriverLink`."""

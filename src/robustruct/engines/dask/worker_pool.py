@@ -101,20 +101,16 @@ class WorkerPool:
             seen, since = self.heard.get(address, (None, now))
             if seen != info["last_seen"]:
                 self.heard[address] = info["last_seen"], now
-            elif now - since > self.give_up:
-                self.do_without([address])
+            elif now - since > self.give_up and address not in self.silent:
+                self.do_without(address)
 
-    def do_without(self, addresses: Iterable[str]) -> None:
-        """Do without workers that do not answer, even if the scheduler still believes in them."""
-        for address in set(addresses) - self.silent:
-            LOG.warning("worker %s has not answered for %g s", address, self.give_up)
-            self.silent.add(address)
+    def do_without(self, address: str) -> None:
+        """Do without a worker that does not answer, even if the scheduler still believes in it."""
+        LOG.warning("worker %s has not answered for %g s", address, self.give_up)
+        self.silent.add(address)
 
     def fit_workers(self) -> list[str]:
-        """Return the workers of our versions: others would train something else, or fail.
-
-        When a fit begins, one of another version is an error; one that joins later gets no shard.
-        """
+        """Return the workers of our versions; when a fit begins, another version is an error."""
         unknown = [address for address in self.workers() if address not in self.checked]
         with scheduler_must_answer(self.client):
             found = versions_of(self.client, unknown) if unknown else {}
