@@ -37,7 +37,6 @@ from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
 from robustruct.optimizers.optimizer import (
     CentreUpdate,
-    Kept,
     Optimizer,
     PassSpec,
     PassStats,
@@ -234,8 +233,8 @@ class PairwiseAscent:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from an earlier `state`.
 
-        Where dual variables were not kept, they are as at the start, and θ follows them. If none
-        were, the weights learnt are not lost as they become the centre.
+        Where dual variables were not kept, they are as at the start, and θ follows them. The
+        weights learnt are not lost, as they become the centre.
         """
         for name in SCALARS:
             setattr(self, name, state[name].item())
@@ -244,14 +243,17 @@ class PairwiseAscent:
         self.mixed.n_added = state["n_mixed"].item()
         self._outer = None
         self.seen = PassStats(*state["seen"].tolist())
-        kept = self.shards.restore(inside("shards", state))
-        if kept is Kept.ALL:
+        if self.shards.restore(inside("shards", state)):
             return
         self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
-        if kept is Kept.NONE:
-            self.centre[:] = self.theta
+        self.centre[:] = self.theta
         self.follow()
+
+    def count_from(self, n_passes: int) -> None:
+        """Number the passes from here on, as those before were lost but for their weights."""
+        self.n_passes = self.last_fall = n_passes
+        self.next_check = n_passes + self.first_check
 
     def plain_bounds(self) -> tuple[float, float]:
         """(primal at θ and p0, dual at the truth): valid even if a visit was interrupted.
@@ -292,6 +294,8 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
     """
     try:
         progress.resume(ascent)
+        if progress.n_iter > ascent.n_passes:
+            ascent.count_from(progress.n_iter)
         while ascent.n_passes < max_iter and not progress.finished:
             if ascent.has_seen and not ascent.centres_rest:
                 ascent.move_centres()

@@ -158,7 +158,9 @@ def fit_likelihood(
     on from the weights reached, whether or not the process dies: then both take the same path.
     """
     none = np.zeros(shards.outline.n_weights)
-    descent = Descent(none if start is None else shards.tuning.scales.divided(start), n_passes)
+    # Workers that start again go on counting where the last certificate was.
+    begun = max(n_passes, progress.n_iter)
+    descent = Descent(none if start is None else shards.tuning.scales.divided(start), begun)
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     evaluate = _Evaluations(shards, progress, descent, max_iter)
     progress.resume(descent)

@@ -22,7 +22,7 @@ from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.optimizers.dual_variables import DualVariables
-from robustruct.optimizers.optimizer import CentreUpdate, Kept, PassSpec, PassStats, inside
+from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
 from robustruct.optimizers.tuning import Tuning, tuning_for
 from robustruct.parallel import over_ranges
 
@@ -314,13 +314,13 @@ class LocalShards:
             for name, value in shard.dual.state().items()
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> Kept:
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
         """Go on from an earlier `state`, unless it is empty."""
         if not state:
-            return Kept.NONE
+            return False
         for number, shard in self.shards.items():
             shard.dual.restore(inside(str(number), state))
-        return Kept.ALL
+        return True
 
 
 def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:

@@ -10,7 +10,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -115,14 +114,6 @@ class PassStats:
     """The part of ``gap`` that predictors give away."""
 
 
-class Kept(Enum):
-    """Which dual variables are those of an earlier state, when a fit goes on from it."""
-
-    ALL = "all"
-    SOME = "some"
-    NONE = "none"
-
-
 class SamplesOutline(Protocol):
     """What is known of the samples of a fit, wherever they are."""
 
@@ -172,8 +163,8 @@ class Shards(SamplesOutline, Protocol):
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; empty where it would have to travel."""
 
-    def restore(self, state: dict[str, np.ndarray]) -> Kept:
-        """Go on from an earlier `state`, as far as it is known."""
+    def restore(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from an earlier `state`; False where it does not hold dual variables."""
 
 
 class Resumable(Protocol):

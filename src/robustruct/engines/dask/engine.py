@@ -31,15 +31,14 @@ class DaskEngine:
         passes and more messages. "auto": as many as workers, 2 to 16.
     give_up : float
         Seconds after which a worker counts as failed: if the scheduler has not heard from it, or
-        if it has been busy for so long with something that it has done before. The first time
-        does not count, as code may be compiled then.
+        if others have waited for its message in a sum of a kind that has worked before.
 
     Attributes
     ----------
     last_ : DaskShards
-        Of the last fit: ``n_rounds``, ``bytes_sent`` (from worker to worker),
-        ``bytes_through_here``, ``rebuilt`` (shards lost with a worker), ``moved`` (shards handed
-        to a worker that joined).
+        Of the last fit: ``attempt`` (1, and one more for each new start), ``n_rounds``,
+        ``bytes_sent`` (from worker to worker), ``bytes_through_here``, ``rebuilt`` (shards lost
+        with a worker), ``moved`` (shards that a worker which joined has read).
 
     Examples
     --------

@@ -17,24 +17,22 @@ from robustruct.errors import EngineError
 PACKAGES = ["robustruct", "numpy"]
 PATIENCE = 10.0  # seconds for an answer that takes milliseconds; who hangs is dealt with elsewhere
 
-Versions = Mapping[str, str]
 
-
-def ours() -> Versions:
-    """The versions of this process."""
+def ours() -> dict[str, str]:
+    """Return the versions of this process."""
     return _of(get_versions(packages=PACKAGES))
 
 
-def _of(answer: Mapping[str, Any]) -> Versions:
-    """What counts of Dask's answer: of numpy and Python no more than two numbers."""
+def _of(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return what counts of Dask's answer: of numpy and Python no more than two numbers."""
     found = {name: answer["packages"].get(name) or "not installed" for name in PACKAGES}
     found["Python"] = answer["packages"]["python"]
     short = {name: ".".join(found[name].split(".")[:2]) for name in ("numpy", "Python")}
     return {**found, **short}
 
 
-def versions_of(client: Client, addresses: Sequence[str]) -> dict[str, Versions]:
-    """The versions of those workers that answer."""
+def versions_of(client: Client, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the versions of those workers that answer."""
     message, scheduler = {"op": "versions", "packages": PACKAGES}, client.scheduler
     assert scheduler is not None  # of a client that runs
 
@@ -48,19 +46,13 @@ def versions_of(client: Client, addresses: Sequence[str]) -> dict[str, Versions]
     async def ask_all() -> list[Any]:
         return await asyncio.gather(*map(ask, addresses))
 
-    answers = client.sync(ask_all)
-    return {
-        address: _of(answer)
-        for address, answer in zip(addresses, answers, strict=True)
-        if answer is not None
-    }
+    answers = zip(addresses, client.sync(ask_all), strict=True)
+    return {address: _of(answer) for address, answer in answers if answer is not None}
 
 
-def refusal(address: str, found: Versions) -> EngineError | None:
-    """The error about a worker of other versions; None where they are ours."""
-    differ = [
-        f"{name} {found[name]} (here {own})" for name, own in ours().items() if found[name] != own
-    ]
+def refusal(address: str, found: Mapping[str, str]) -> EngineError | None:
+    """Return the error about a worker of other versions; None where they are ours."""
+    differ = [f"{name} {found[name]} (here {v})" for name, v in ours().items() if found[name] != v]
     if not differ:
         return None
     return EngineError(

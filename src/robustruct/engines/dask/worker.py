@@ -1,35 +1,33 @@
-"""What runs on a Dask worker, on the shards that it keeps between tasks.
+"""Tasks that run on Dask workers: reading and encoding of shards, and training.
 
-Every task names its fit and the shards it is about. A task that runs where these are not, because
-their worker has failed or was restarted, answers `Missing`; it is for the caller to have them built
-again.
+Encoded shards are results of Dask tasks, which stay on their worker. Beside them a worker keeps,
+for each fit, the session of the present attempt and the `Progress` of the last one.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
-from collections.abc import Sequence
-from copy import deepcopy
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from distributed import Worker, get_worker, secede
 
-from robustruct.engines.dask.group import PRESENT, RECEIVE, Mailbox, Message
-from robustruct.engines.dask.training import Assignment, Line, News, Outcome, Training
+from robustruct.engines.dask.collective import RECEIVE, DaskCollective, Inbox, Message
+from robustruct.engines.training import Assignment, Outcome, Training
 from robustruct.formats.corpus import Corpus
-from robustruct.formats.shards import Shard
 from robustruct.objectives.adversarial import Outline, Problem
-from robustruct.objectives.build import Plan, Summary, summarise
-from robustruct.optimizers.local_shards import LocalShards, ShardState
-from robustruct.optimizers.tuning import Density, Tuning
+from robustruct.objectives.build import Plan
+from robustruct.optimizers.collective import Stopped
+from robustruct.optimizers.local_shards import LocalShards
+from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.tuning import Density
+from robustruct.parallel import one_blas_thread
 
-
-@dataclass(frozen=True)
-class Missing:
-    """The worker does not hold these shards."""
-
-    numbers: tuple[int, ...]
+LOG = logging.getLogger(__name__)
+NEWS_EVERY = 0.5  # seconds, if nothing is requested: passes alone are not worth many messages
 
 
 @dataclass(frozen=True)
@@ -39,159 +37,158 @@ class Extent:
     outline: Outline
     density: Density
     digests: dict[str, str]
-    """See `Problem.digests`."""
 
 
-class WorkerState:
-    """All that a worker holds of one fit."""
+@dataclass(frozen=True, eq=False)
+class News:
+    """The answer of rank 0 to a poll."""
+
+    passes: list[tuple[Any, ...]]
+    """See `DriverLink.passed`."""
+    n_certificates: int
+    request: tuple[str, Any] | None
+    """What rank 0 waits for an answer to."""
+    overdue: list[int]
+    """See `DaskCollective.overdue`."""
+
+
+class Session(Inbox):
+    """One attempt on one worker: messages of other workers, and the `DriverLink`."""
 
     def __init__(self) -> None:
-        self.corpora: dict[int, Corpus] = {}
-        self.empty: set[int] = set()
-        self.problems: dict[int, Problem] = {}
-        self.local: LocalShards | None = None
-        self.mailbox = Mailbox()
-        self.lines: dict[int, Line] = {}
-        """To the caller of `fit`, by attempt."""
-        self.last: Training | None = None
-        """The last attempt that got as far as to have a state."""
+        super().__init__()
+        self.collective: DaskCollective | None = None
+        self.passes: list[tuple[Any, ...]] = []
+        self.n_certificates = 0
+        self.request: tuple[str, Any] | None = None
+        self.answers: list[Any] = []
+        self.interrupts = 0
 
-    def missing(self, numbers: Sequence[int]) -> tuple[int, ...]:
-        """The shards that are not here."""
-        return tuple(n for n in numbers if n not in self.problems and n not in self.empty)
+    def news(self, give_up: float) -> News:
+        """Wait for a request, for a while, and return all there is to tell."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.request or self.closed, NEWS_EVERY)
+            passes, self.passes, request, self.request = self.passes, [], self.request, None
+        overdue = [] if self.collective is None else self.collective.overdue(give_up)
+        return News(passes, self.n_certificates, request, overdue)
 
-    def line(self, attempt: int) -> Line:
-        """The line of an attempt, whoever comes first."""
-        return self.lines.setdefault(attempt, Line())
+    def take(self, answers: Sequence[Any], interrupt: bool) -> None:
+        """Take answers of the driver, and whether it was interrupted."""
+        self.answers += answers
+        self.interrupts += interrupt
+        self.notify()
 
-    def local_shards(self, numbers: Sequence[int], tuning: Tuning) -> LocalShards:
-        """Just these shards, with what earlier attempts have made of them."""
-        if self.local is None:
-            self.local = LocalShards({}, tuning)
-        here = self.local.shards
-        for number in [n for n in here if n not in numbers]:
-            del here[number]
-        for number in numbers:
-            if number in self.problems and number not in here:
-                here[number] = ShardState(self.problems[number], self.local.tuning)
-        self.local.shards = dict(sorted(here.items()))
-        return self.local
+    def ask(self, what: str, about: Any) -> Any:
+        """See `DriverLink`."""
+        assert self.collective is not None
+        self.request = what, about
+        self.notify()
+        with self.condition:
+            while not self.condition.wait_for(lambda: self.answers, NEWS_EVERY):
+                self.collective.check()
+            return self.answers.pop()
+
+    def passed(self, *done: Any) -> None:
+        """See `DriverLink`."""
+        with self.condition:
+            self.passes.append(done)
+
+    def certified(self) -> None:
+        """See `DriverLink`."""
+        self.n_certificates += 1
+
+    def interrupted(self) -> bool:
+        """See `DriverLink`."""
+        found, self.interrupts = self.interrupts > 0, 0
+        return found
 
 
-def state_of(fit: str) -> WorkerState:
-    """What this worker holds of a fit."""
-    worker = get_worker()
-    states = _states(worker)
-    if fit not in states:
-        states[fit] = WorkerState()
-    return states[fit]
+class FitState:
+    """What a worker keeps of a fit beside its shards."""
+
+    def __init__(self) -> None:
+        self.lock, self.attempt, self._session = threading.Lock(), 0, Session()
+        self.progress: Progress | None = None
+        """Certificates of the attempts so far, and the weights of the best."""
+
+    def session(self, attempt: int) -> Session | None:
+        """Return the session of an attempt, whoever comes first; None if a later one has begun."""
+        with self.lock:
+            if attempt > self.attempt:
+                self.attempt, self._session = attempt, Session()
+            return self._session if attempt == self.attempt else None
 
 
-def _states(worker: Worker) -> dict[str, WorkerState]:
-    """Of all fits: kept on the worker, as several may share a process."""
+def _states(worker: Worker) -> dict[str, FitState]:
+    """Return the states of all fits: kept on the worker, as several may share a process."""
     if not hasattr(worker, "robustruct_states"):
-        states: dict[str, WorkerState] = {}
+        states: dict[str, FitState] = {}
 
-        def receive(fit: str, attempt: int, number: int, rank: int, message: list[Any]) -> bool:
-            here = states.get(fit)
-            return here is not None and here.mailbox.put(attempt, number, rank, Message(*message))
+        def receive(fit: str, attempt: int, number: int, rank: int, message: Message) -> bool:
+            session = states[fit].session(attempt) if fit in states else None
+            return session is not None and session.put(number, rank, message)
 
-        def present(fit: str, attempt: int) -> bool:
-            return fit in states and states[fit].mailbox.takes(attempt)
-
-        worker.handlers[RECEIVE], worker.handlers[PRESENT] = receive, present
+        worker.handlers[RECEIVE] = receive
         worker.robustruct_states = states  # type: ignore[attr-defined]
     return worker.robustruct_states  # type: ignore[attr-defined]
 
 
-# ------------------------------------------------------------------------------------------- tasks
+def _state(fit: str) -> FitState:
+    """Return what this worker keeps of a fit."""
+    return _states(get_worker()).setdefault(fit, FitState())
 
 
-def read_summary(fit: str, number: int, shard: Shard, hashed: int | None) -> Summary:
-    """Read a shard and sum it up; its samples stay here."""
-    corpus = state_of(fit).corpora[number] = shard.read()
-    return summarise(corpus, hashed=hashed)
-
-
-def assemble(fit: str, number: int, shard: Shard, pickled: bytes) -> Extent | None:
-    """Encode a shard's samples by a plan, and drop these; None if there are none."""
-    here = state_of(fit)
-    corpus = here.corpora.pop(number, None)
+def encode(fit: str, corpus: Corpus, pickled: bytes) -> Problem | None:
+    """Encode a shard's samples by a plan; None if there are none."""
+    _state(fit)  # from now on messages of other workers are taken
     plan: Plan = pickle.loads(pickled)
-    problem = plan.assembled(shard.read() if corpus is None else corpus)
+    return plan.assembled(corpus)
+
+
+def extent_of(problem: Problem | None) -> Extent | None:
+    """Return the extent of a shard; None if it has no samples."""
     if problem is None:
-        here.empty.add(number)
         return None
-    here.problems[number] = problem
     return Extent(problem.outline, Density.of(problem), problem.digests())
 
 
-def train(fit: str, numbers: Sequence[int], assignment: Assignment) -> Outcome | Missing:
-    """Train with the other workers of a group, to the end or until somebody stops it."""
-    here = state_of(fit)
-    absent = here.missing(numbers)
-    if absent:
-        return Missing(absent)
-    secede()  # other fits want to use the worker too
-    local = here.local_shards(numbers, assignment.tuning)
-    try:
-        return Training(fit, here, local, assignment).run()
-    finally:
-        here.mailbox.stop(assignment.attempt)
-        here.line(assignment.attempt).close()
-
-
-def listen(fit: str, attempt: int) -> News:
-    """What there is to tell the caller of `fit`; asked of the first worker only."""
-    line = state_of(fit).line(attempt)
-    secede()
-    return line.news()
-
-
-def reply(fit: str, attempt: int, answer: Any) -> None:
-    """What the caller of `fit` answers."""
-    state_of(fit).line(attempt).take(answer)
-
-
-def order(fit: str, attempt: int, what: str) -> None:
-    """Have all workers stop at the same point; asked of the first worker only."""
-    state_of(fit).mailbox.orders[attempt] = what
-
-
-def stop(fit: str, attempt: int) -> None:
-    """Leave a group, as one of its workers is gone."""
-    here = state_of(fit)
-    here.mailbox.stop(attempt)
-    here.line(attempt).close()
-
-
-def give_away(fit: str, number: int) -> tuple[Any, ShardState | None] | None:
-    """A shard with all that training has made of it, for another worker; None if it is not here."""
-    here = state_of(fit)
-    if here.missing([number]):
+def train(
+    problems: Mapping[int, Problem | None],
+    fit: str,
+    attempt: int,
+    addresses: Sequence[str],
+    given: Assignment,
+) -> Outcome | None:
+    """Train with the workers at these addresses; None if the attempt stopped before its end."""
+    state = _state(fit)
+    session = state.session(attempt)
+    if session is None:
         return None
-    state = None if here.local is None else here.local.shards.pop(number, None)
-    return here.problems.pop(number, None), state
+    collective = DaskCollective(get_worker(), fit, attempt, addresses, session)
+    session.collective = collective
+    secede()  # other tasks want to use the worker too
+    local = LocalShards({n: one for n, one in problems.items() if one is not None}, given.tuning)
+    try:
+        with one_blas_thread():
+            training = Training(collective, session, local, given, state.progress)
+            state.progress = training.progress
+            outcome = training.run()
+    except Stopped as error:
+        LOG.info("stopped: %r, %r", error, error.__cause__)
+        outcome = None
+    session.close()  # not after other errors: these are the driver's to see first
+    return outcome
 
 
-def take_over(fit: str, number: int, given: tuple[Any, ShardState | None] | None) -> bool:
-    """Hold a shard that another worker gave away; whether it did."""
-    if given is None:
-        return False
-    here, (problem, state) = state_of(fit), deepcopy(given)  # read-only as they come
-    if problem is None:
-        here.empty.add(number)
-        return True
-    here.problems[number] = problem
-    if state is not None:
-        if here.local is None:
-            here.local = LocalShards({}, state.tuning)
-        here.local.shards[number] = state
-    return True
+def poll(fit: str, attempt: int, answers: Sequence[Any], interrupt: bool, give_up: float) -> News:
+    """Bring rank 0 answers, and return its news."""
+    session = _state(fit).session(attempt)
+    assert session is not None
+    session.take(answers, interrupt)
+    secede()
+    return session.news(give_up)
 
 
 def drop(fit: str) -> None:
     """Forget a fit."""
-    here = _states(get_worker()).pop(fit, None)
-    if here is not None:
-        here.mailbox.stop(2**62)
+    _states(get_worker()).pop(fit, None)
