@@ -1,1 +1,1 @@
-"""The command ``robustruct``: one file per subcommand, ``x_cli`` parses and ``x`` works."""
+"""The command ``robustruct``: one file per subcommand; ``x_cli`` prints what ``x`` returns."""

@@ -55,7 +55,7 @@ for name, called in (
 
 
 def main() -> None:
-    """Run the command; what the library refuses is a message on stderr and an exit code."""
+    """Run the command; errors of the library become a message on stderr and an exit code."""
     try:
         app()
     except RobustructError as error:

@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from robustruct.comparison import Samples
     from robustruct.formats.corpus import Corpus
 
-N_TRAIN, N_TEST = 100, 400  # sequences of 12 digits, where no data are given
-MAX_TIME = 240.0  # seconds: with reading, testing and the report a large file takes 5 minutes
+# Sequences of the default data: few to train on, so that models differ, many to test on, so that
+# intervals are narrow; all of it takes seconds.
+N_TRAIN, N_TEST = 100, 400
+MAX_TIME = 240.0  # seconds of training; with reading, testing and the report about 5 minutes
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """All that can be said about a comparison."""
+    """Options of ``robustruct compare``."""
 
     data: Annotated[
         str | None,
@@ -93,7 +95,7 @@ class CompareOptions:
 
     @property
     def default_loss(self) -> str:
-        """Digits have distances, labels of files may be anything."""
+        """Name of the loss where none is given: digits have distances, other labels may not."""
         return "absolute" if self.data is None else "hamming"
 
 
@@ -119,7 +121,7 @@ def compare_cli(options: CompareOptions) -> None:
 
 
 def compare(options: CompareOptions) -> dict[str, Any]:
-    """Read, train, test, and write the report; the result is ready for JSON."""
+    """Read, train, test, and write the report; return the result, ready for JSON."""
     if not options.no_report:
         check_writable(options.report)
     samples, others = _digits(options) if options.data is None else _read(options, options.data)
@@ -130,12 +132,12 @@ def _digits(options: CompareOptions) -> tuple[Samples, Samples]:
     from robustruct.comparison import Samples
     from robustruct.datasets import load_counter, position_weights
 
-    found = []
+    splits = []
     for split, n in (("train", N_TRAIN), ("test", N_TEST)):
         digits = load_counter(split, n_sequences=n, seed=options.seed)
         weights = position_weights(digits.y) if options.layout.by_position else None
-        found.append(Samples(list(digits.X), list(digits.y), node_weight=weights))
-    return found[0], found[1]
+        splits.append(Samples(list(digits.X), list(digits.y), node_weight=weights))
+    return splits[0], splits[1]
 
 
 def _read(options: CompareOptions, data: str) -> tuple[Samples, Samples | None]:
@@ -184,11 +186,11 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
         write(comparison, report)
     result = {**comparison.as_dict(), "report": report}
     if data is not None:
-        given = {**comparison.recommendation.options, "constraints": options.constraints}
+        arguments = {**comparison.recommendation.options, "constraints": options.constraints}
         if options.bad_labels != "repair":
-            given["bad-labels"] = options.bad_labels
+            arguments["bad-labels"] = options.bad_labels
         command = ["robustruct", "train", data, "-o", "MODEL"]
-        for option, value in given.items():
+        for option, value in arguments.items():
             command += [] if value is None else [f"--{option}", value]
         command += options.costs.as_arguments(default)
         result["recommendation"]["command"] = shlex.join(command)

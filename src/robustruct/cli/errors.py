@@ -1,4 +1,4 @@
-"""Exit codes of the command, and what leads to them."""
+"""Exit codes of the command, and the errors that lead to them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from robustruct.errors import (
 )
 from robustruct.progress import notes
 
+# 2 is what typer itself exits with on wrong usage, 130 what shells report for SIGINT (128 + 2).
 FAILED, USAGE, BAD_INPUT, INTERRUPTED = 1, 2, 3, 130
 
 HELP = (
@@ -29,7 +30,7 @@ class BadInputError(RobustructError):
 
 
 def exit_code(error: RobustructError) -> int:
-    """The exit code that an error of the library leads to."""
+    """Return the exit code of an error of the library."""
     if isinstance(error, EngineError):
         return FAILED
     bad_input = isinstance(error, BadInputError | FileFormatError | MissingDataError)
@@ -38,11 +39,11 @@ def exit_code(error: RobustructError) -> int:
 
 @contextmanager
 def ready(quiet: bool = False) -> Iterator[None]:
-    """Load what takes long; from then on an interrupt is an exception that can be answered.
+    """Load the models, then make Ctrl-C raise KeyboardInterrupt and show notes unless ``quiet``.
 
-    Within, what the library has to note is shown unless ``quiet``.
+    Until then Ctrl-C ends the process at once (see ``__main__.py``).
     """
-    import robustruct.models  # noqa: F401 (brings the compiler with it)
+    import robustruct.models  # noqa: F401 (loads the core)
 
     ours = threading.current_thread() is threading.main_thread()
     if ours and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -53,7 +54,7 @@ def ready(quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def blamed_on_input() -> Iterator[None]:
-    """What the library refuses inside is the input's fault."""
+    """Turn errors about arguments into `BadInputError`: they come from the input file."""
     try:
         yield
     except FileFormatError:

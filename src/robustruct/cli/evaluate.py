@@ -1,4 +1,4 @@
-"""``robustruct evaluate``: what the mistakes on a labelled file cost, and which they are."""
+"""``robustruct evaluate``: counts and costs of the mistakes on a labelled file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """All that can be said about judging a model by a file."""
+    """Options of ``robustruct evaluate``."""
 
     model: ModelArgument
     data: Annotated[
@@ -61,7 +61,7 @@ def evaluate_cli(options: EvaluateOptions) -> None:
 
 
 def evaluate(options: EvaluateOptions) -> dict[str, Any]:
-    """Label a file and compare.
+    """Predict labels for a file and compare them with its own.
 
     The result is ready for JSON; matrices are [true, predicted] in the order of ``labels``.
     """
@@ -76,25 +76,28 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
     loss = options.costs.chosen(trained_for, options.encoding)
     counted = _tally(estimator, options)
     chosen = loss.of(counted.labels)
-    found = counted.evaluated(chosen, estimator.classes_)
+    evaluation = counted.evaluated(chosen, estimator.classes_)
     spans = None
-    if found.spans is not None:
-        spans = {"all": _scores(found.spans), "by_type": _all_scores(found.spans_by_type or {})}
+    if evaluation.spans is not None:
+        spans = {
+            "all": _scores(evaluation.spans),
+            "by_type": _all_scores(evaluation.spans_by_type or {}),
+        }
     return {
         "model": type(estimator).__name__,
         "data": options.data,
-        "n_samples": found.n_samples,
-        "n_nodes": found.n_nodes,
-        "loss": found.loss,
+        "n_samples": evaluation.n_samples,
+        "n_nodes": evaluation.n_nodes,
+        "loss": evaluation.loss,
         "loss_name": loss_name(chosen),
-        "accuracy": found.accuracy,
-        "whole_samples": found.whole_samples,
+        "accuracy": evaluation.accuracy,
+        "whole_samples": evaluation.whole_samples,
         "spans": spans,
-        "labels": found.labels.tolist(),
-        "by_label": _all_scores(found.by_label),
-        "confusion": found.confusion.tolist(),
-        "costs": found.costs.tolist(),
-        "notes": _notes(found, estimator.classes_.tolist()),
+        "labels": evaluation.labels.tolist(),
+        "by_label": _all_scores(evaluation.by_label),
+        "confusion": evaluation.confusion.tolist(),
+        "costs": evaluation.costs.tolist(),
+        "notes": _notes(evaluation, estimator.classes_.tolist()),
     }
 
 
@@ -124,9 +127,11 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
     return counted
 
 
-def _notes(found: Evaluation, known: list[Any]) -> list[str]:
-    """Labels of the data that training never saw."""
-    counts = dict(zip(found.labels.tolist(), found.confusion.sum(axis=1).tolist(), strict=True))
+def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
+    """Return a note for each label of the data that training never saw."""
+    counts = dict(
+        zip(evaluation.labels.tolist(), evaluation.confusion.sum(axis=1).tolist(), strict=True)
+    )
     return [
         f"{count} nodes have the label {label!r}, which training never saw; they count as mistakes."
         for label, count in counts.items()
@@ -134,18 +139,18 @@ def _notes(found: Evaluation, known: list[Any]) -> list[str]:
     ]
 
 
-def _scores(found: Detection) -> dict[str, float]:
+def _scores(detection: Detection) -> dict[str, float]:
     return {
-        "precision": found.precision,
-        "recall": found.recall,
-        "f1": found.f1,
-        "n_true": found.n_true,
-        "n_predicted": found.n_predicted,
+        "precision": detection.precision,
+        "recall": detection.recall,
+        "f1": detection.f1,
+        "n_true": detection.n_true,
+        "n_predicted": detection.n_predicted,
     }
 
 
-def _all_scores(found: Mapping[Any, Detection]) -> dict[str, dict[str, float]]:
-    return {str(name): _scores(detection) for name, detection in found.items()}
+def _all_scores(detections: Mapping[Any, Detection]) -> dict[str, dict[str, float]]:
+    return {str(name): _scores(detection) for name, detection in detections.items()}
 
 
 # ------------------------------------------------------------------------- for people
@@ -157,10 +162,10 @@ def _report(result: dict[str, Any]) -> str:
         ["accuracy", f"{result['accuracy']:.2%}"],
         ["samples all right", f"{result['whole_samples']:.2%}"],
     ]
-    # Labels that nobody used would only make the tables hard to read.
+    # Labels that are neither true nor predicted anywhere would only widen the tables.
     scores = result["by_label"]
-    names = [name for name, found in scores.items() if found["n_true"] or found["n_predicted"]]
-    kept = [list(scores).index(name) for name in names]
+    names = [name for name, counts in scores.items() if counts["n_true"] or counts["n_predicted"]]
+    places = [list(scores).index(name) for name in names]
     size = f"{result['n_samples']:,} samples, {result['n_nodes']:,} nodes"
     parts = [f"{result['model']} on {result['data']}: {size}\n{table(head)}"]
     if result["spans"] is not None:
@@ -169,8 +174,8 @@ def _report(result: dict[str, Any]) -> str:
     parts.append("Labels\n" + _score_table("label", {name: scores[name] for name in names}))
     for title, key in (("Confusion", "confusion"), ("Costs", "costs")):
         rows = [["", *names]]
-        for name, a in zip(names, kept, strict=True):
-            values = [result[key][a][b] for b in kept]
+        for name, a in zip(names, places, strict=True):
+            values = [result[key][a][b] for b in places]
             rows.append([name, *("-" if value is None else number(value) for value in values)])
         parts.append(f"{title} (rows: true, columns: predicted)\n{table(rows)}")
     return "\n\n".join(parts)
@@ -178,7 +183,7 @@ def _report(result: dict[str, Any]) -> str:
 
 def _score_table(title: str, scores: dict[str, dict[str, float]]) -> str:
     rows = [[title, "precision", "recall", "F1", "true", "predicted"]]
-    for name, found in scores.items():
-        rates = [f"{found[key]:.2%}" for key in ("precision", "recall", "f1")]
-        rows.append([name, *rates, str(found["n_true"]), str(found["n_predicted"])])
+    for name, values in scores.items():
+        rates = [f"{values[key]:.2%}" for key in ("precision", "recall", "f1")]
+        rows.append([name, *rates, str(values["n_true"]), str(values["n_predicted"])])
     return table(rows)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
     from robustruct.models.inspection import Explanation
 
-HISTORY = 12  # lines of the history that are printed
+HISTORY = 12  # lines of the history that are printed: a screen shows them with all the rest
 
 
 def inspect_cli(
@@ -65,7 +65,7 @@ def inspect_cli(
 def inspect(
     model: StructuredModel, top: int = 5, labels: list[str] | None = None
 ) -> dict[str, Any]:
-    """What a model has learnt.
+    """Describe what a model has learnt: features, transitions, costs, history.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def inspect(
     from robustruct.cli.loss import loss_name
     from robustruct.constraints import Constraints
 
-    known = {str(label): label for label in model.classes_.tolist()}
-    wanted = list(known) if labels is None else labels
+    label_of = {str(label): label for label in model.classes_.tolist()}
+    wanted = list(label_of) if labels is None else labels
     for label in wanted:
-        if label not in known:
+        if label not in label_of:
             raise typer.BadParameter(
-                f"the model has no label {label!r}; there are {', '.join(known)}",
+                f"the model has no label {label!r}; there are {', '.join(label_of)}",
                 param_hint="--label",
             )
     form = getattr(model, "input_", None)
@@ -107,11 +107,11 @@ def inspect(
         "n_features": model.node_weights_.shape[0],
         "gap": model.duality_gap_,
         "n_iter": model.n_iter_,
-        "labels": list(known.values()),
+        "labels": list(label_of.values()),
         "features": {
             label: {
-                "for": model.top_features(known[label], top),
-                "against": model.top_features(known[label], top, negative=True),
+                "for": model.top_features(label_of[label], top),
+                "against": model.top_features(label_of[label], top, negative=True),
             }
             for label in wanted
         },
@@ -134,7 +134,7 @@ def explain(
     against: str | None = None,
     encoding: str = "utf-8",
 ) -> tuple[str, Explanation]:
-    """What stands in a file for a node, and why the node gets its label.
+    """Return the text of a node in a file, and the explanation of its predicted label.
 
     Parameters
     ----------
@@ -149,27 +149,29 @@ def explain(
     """
     from robustruct.formats.text import Lines
 
-    known = {str(label): label for label in model.classes_.tolist()}
-    if against is not None and against not in known:
+    label_of = {str(label): label for label in model.classes_.tolist()}
+    if against is not None and against not in label_of:
         raise typer.BadParameter(
-            f"the model has no label {against!r}; there are {', '.join(known)}",
+            f"the model has no label {against!r}; there are {', '.join(label_of)}",
             param_hint="--against",
         )
     with Lines(data, encoding) as lines:
         form = format_for(model, lines)
-        found = list(islice(form.samples(lines, labelled=False), sample + 1))
-        if len(found) <= sample:
+        samples = list(islice(form.samples(lines, labelled=False), sample + 1))
+        if len(samples) <= sample:
             raise BadInputError(
-                f"{lines.name}: there is no sample {sample}; it has {len(found)}, counted from 0."
+                f"{lines.name}: there is no sample {sample}; it has {len(samples)}, counted from 0."
             )
-        (x,) = form.features(found[-1:])
-        with errors_at_lines(lines.name, [found[-1].line]):
-            found_why = model.explain(x, node, against=None if against is None else known[against])
-    return form.node_text(found[-1], node), found_why
+        (x,) = form.features(samples[-1:])
+        with errors_at_lines(lines.name, [samples[-1].line]):
+            explanation = model.explain(
+                x, node, against=None if against is None else label_of[against]
+            )
+    return form.node_text(samples[-1], node), explanation
 
 
-def _as_dict(found: Explanation) -> dict[str, Any]:
-    fields = {**asdict(found), "margin": found.margin}
+def _as_dict(explanation: Explanation) -> dict[str, Any]:
+    fields = {**asdict(explanation), "margin": explanation.margin}
     for key in ("scores", "probabilities", "expected_cost"):
         fields[key] = {str(label): value for label, value in fields[key].items()}
     for key in ("features", "transitions"):
@@ -219,7 +221,7 @@ def _report(result: dict[str, Any]) -> str:
 
 
 def _history(records: list[dict[str, Any]]) -> str:
-    """A table of at most HISTORY passes, the last one among them."""
+    """Format a table of at most HISTORY passes, the last one among them."""
     step = max(1, -(-len(records) // HISTORY))
     shown = [records[i] for i in range(len(records) - 1, -1, -step)][::-1]
     rows = [["pass", "seconds", "objective", "lower bound", "gap"]]

@@ -19,8 +19,8 @@ NAMES = ("hamming", *ORDINAL)
 class ChosenLoss(Loss):
     """A loss by name or from a CSV file, with single costs changed.
 
-    It names labels, which are known only when the data are read; what can be wrong without them is
-    refused at once.
+    Labels are known only when the data are read; whatever is wrong without them is refused in the
+    constructor.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ChosenLoss(Loss):
     order : sequence of str, optional
         Labels from the lowest to the highest.
     encoding : str
-        Of the CSV file.
+        Encoding of the CSV file.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ChosenLoss(Loss):
             self.table = read_costs(loss, encoding)
 
     def of(self, classes: np.ndarray) -> Loss:
-        """The loss for data with these labels; it may know others as well."""
+        """Return the loss for data with these labels; it may have costs of further labels."""
         base = self._unchanged(classes)
         if not self.changes:
             return base
@@ -83,13 +83,13 @@ class ChosenLoss(Loss):
 
 
 def loss_name(loss: Loss) -> str:
-    """What people call a loss."""
+    """Return the name of a loss for tables and messages."""
     return "cost" if isinstance(loss, CostMatrix) else f"{type(loss).__name__} loss"
 
 
 def _ordered(order: Sequence[str], classes: np.ndarray) -> list[Any]:
-    known = {str(label): label for label in classes.tolist()}
-    missing = [label for label in known if label not in order]
+    label_of = {str(label): label for label in classes.tolist()}
+    missing = [label for label in label_of if label not in order]
     if missing:
         raise InvalidInputError(f"--order lacks the label {missing[0]}, which the data have.")
-    return [known.get(label, label) for label in order]
+    return [label_of.get(label, label) for label in order]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_model(path: str, decision: str | None = None) -> StructuredModel:
-    """The model in a file, which decides as it was trained to, or as asked for."""
+    """Load a model, and change its decision rule if ``decision`` is given."""
     from robustruct.models.parameters import check_parameters
     from robustruct.models.storage import load
 
@@ -38,7 +38,7 @@ def load_model(path: str, decision: str | None = None) -> StructuredModel:
 
 
 def format_for(model: StructuredModel, lines: Lines) -> Format:
-    """How to read these lines for this model; if it cannot tell, its file is to blame."""
+    """Return the format to read these lines in for this model; failing that is bad input."""
     from robustruct.evaluation.predict_files import input_format
 
     with blamed_on_input():

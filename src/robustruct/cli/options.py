@@ -54,7 +54,7 @@ ModelArgument = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CostOptions:
-    """What mistakes cost."""
+    """Options that describe the cost of mistakes."""
 
     loss: Annotated[
         str | None,
@@ -82,19 +82,19 @@ class CostOptions:
     ] = None
 
     def chosen(self, default: str | Loss, encoding: str) -> ChosenLoss:
-        """The loss for labels that are not known yet."""
+        """Return the loss, for labels that are read later."""
         from robustruct.cli.loss import ChosenLoss
 
         order = None if self.order is None else [part.strip() for part in self.order.split(",")]
         return ChosenLoss(self.loss or default, self.cost or (), order, encoding)
 
     def name(self, default: str) -> str:
-        """The loss in words, with its changes."""
+        """Return the name of the loss, with its changes."""
         changes = [", ".join(self.cost)] if self.cost else []
         return " with ".join([self.loss or default, *changes])
 
     def as_arguments(self, default: str) -> list[str]:
-        """The same on the command line, unless it is the default there."""
+        """Return these options as arguments of ``train``; its default loss is left out."""
         loss = self.loss or default
         arguments = [] if loss == "hamming" else ["--loss", loss]
         for cost in self.cost or ():
@@ -103,53 +103,53 @@ class CostOptions:
 
 
 def command(run: Callable[[Any], None], options: type[Any]) -> Callable[..., None]:
-    """A function as typer takes it: a parameter for every field of the dataclass ``options``.
+    """Return a function for typer, with one parameter per field of the dataclass ``options``.
 
-    Fields that are dataclasses themselves are groups, whose own fields take their place.
+    A field that is a dataclass itself is replaced by its own fields.
     """
 
-    def call(**given: Any) -> None:
-        run(_made(options, given))
+    def call(**values: Any) -> None:
+        run(_instance(options, values))
 
     parameters = list(_parameters(options))
     call.__doc__ = run.__doc__
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
 
 
 def _parameters(options: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(options, include_extras=True)
-    found = list[inspect.Parameter]()
+    parameters = list[inspect.Parameter]()
     for field in fields(options):
         hint = hints[field.name]
         if is_dataclass(hint):
-            found += _parameters(hint)  # type: ignore[arg-type]
+            parameters += _parameters(hint)  # type: ignore[arg-type]
         else:
             default = inspect.Parameter.empty if field.default is MISSING else field.default
             kind = inspect.Parameter.KEYWORD_ONLY
-            found.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
-    return found
+            parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
+    return parameters
 
 
-def _made(options: type[Any], given: dict[str, Any]) -> Any:
+def _instance(options: type[Any], values: dict[str, Any]) -> Any:
     hints = get_type_hints(options)
     return options(
         **{
-            field.name: _made(hints[field.name], given)
+            field.name: _instance(hints[field.name], values)
             if is_dataclass(hints[field.name])
-            else given[field.name]
+            else values[field.name]
             for field in fields(options)
         }
     )
 
 
-def alphas_of(given: Sequence[str]) -> list[float] | str:
-    """What --alpha says: numbers, or "auto" alone."""
-    if list(given) == [AUTO]:
+def alphas_of(texts: Sequence[str]) -> list[float] | str:
+    """Parse the values of --alpha: numbers, or "auto" alone."""
+    if list(texts) == [AUTO]:
         return AUTO
     try:
-        return [float(text) for text in given]
+        return [float(text) for text in texts]
     except ValueError as error:
         raise typer.BadParameter(
             f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"

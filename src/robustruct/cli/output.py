@@ -1,4 +1,4 @@
-"""Where output may go."""
+"""Checks of output files, made before the work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def check_writable(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise OSError(f"cannot write {path}: it is a folder.")
-    if is_special(path):  # written to as it is, wherever it stands
+    if is_special(path):  # a device or pipe is opened itself, so its folder need not be writable
         if not os.access(path, os.W_OK):
             raise OSError(f"cannot write {path}: it does not allow it.")
         return

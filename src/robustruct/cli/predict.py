@@ -22,7 +22,7 @@ from robustruct.cli.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """All that can be said about labelling a file."""
+    """Options of ``robustruct predict``."""
 
     model: ModelArgument
     data: Annotated[
@@ -46,7 +46,7 @@ class PredictOptions:
 
     @property
     def shows_progress(self) -> bool:
-        """Progress must not mix with labels on a terminal, nor fill the log of a pipe."""
+        """Whether to show progress: not among labels on a terminal, nor in the log of a pipe."""
         to_file = self.output not in (None, "-")
         elsewhere = sys.stdout is None or not sys.stdout.isatty()
         return not self.quiet and (to_file or (sys.stderr.isatty() and elsewhere))
@@ -67,7 +67,7 @@ def predict_cli(options: PredictOptions) -> None:
 
 
 def predict(options: PredictOptions) -> dict[str, Any]:
-    """Write the samples of a file with their predicted labels; ``n_samples`` says how many."""
+    """Write the samples of a file with their predicted labels; return their number."""
     from robustruct.evaluation.predict_files import answered, write_answers
     from robustruct.formats.output import opened_output
     from robustruct.formats.text import Lines

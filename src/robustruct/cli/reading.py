@@ -1,4 +1,4 @@
-"""Labelled files as data, with progress."""
+"""Options about labelled files, and reading them with progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POSITION = "position"
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What the user says about a labelled file; None is left to `read_corpus` to find out."""
+    """Options about the layout of a labelled file; where None, `read_corpus` detects it."""
 
     form: Annotated[
         Literal["conll", "crfsuite", "json-lines"] | None,
@@ -63,15 +63,15 @@ class Layout:
 
     @property
     def by_position(self) -> bool:
-        """Whether nodes weigh more the later they stand."""
+        """Whether node weights grow with the position in the sequence."""
         return self.weights == POSITION
 
     def read(self, path: str, quiet: bool, *, captions: bool = False) -> Corpus:
-        """The samples of a file."""
+        """Read the samples of a file."""
         return self._read(path, self.form, quiet, captions=captions, **self._columns())
 
     def shards(self, pattern: str, **options: Any) -> ShardedData:
-        """Files that match a pattern; ``options`` are those of `ShardedData`."""
+        """Return the files that match a pattern as shards; ``options`` go to `ShardedData`."""
         from robustruct.formats.shards import ShardedData
 
         if self.by_position:
@@ -84,7 +84,7 @@ class Layout:
         )
 
     def read_alike(self, path: str, form: Format, quiet: bool, *, captions: bool = False) -> Corpus:
-        """The samples of another file, in the format found in the first."""
+        """Read the samples of another file in the format of the first."""
         return self._read(path, form, quiet, captions=captions)
 
     def _read(self, path: str, form: Format | str | None, quiet: bool, **options: Any) -> Corpus:

@@ -15,12 +15,12 @@ from robustruct.errors import EngineError, InvalidInputError
 if TYPE_CHECKING:
     from robustruct.engines.engine import Engine
 
-ANSWER_WITHIN = 5.0  # seconds that a cluster has to show up
+ANSWER_WITHIN = 5.0  # seconds for a scheduler and a worker to answer; a mistyped address shows soon
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """What the user says about places and interruptions; combinations are checked."""
+    """Options about shards, engines and checkpoints; combinations are checked."""
 
     shards: Annotated[
         str | None,
@@ -97,7 +97,7 @@ class Scale:
             raise InvalidInputError(f"{option} needs the folder: --checkpoint FOLDER.")
 
     def check(self, data: Sequence[str], alphas: Sequence[float] | str) -> None:
-        """Refuse what does not go with these files or penalties, before anything is read."""
+        """Refuse options that contradict these files or penalties, before anything is read."""
         if self.shards is not None and data:
             raise InvalidInputError(
                 f"give DATA or --shards, not both. If {data[0]} comes from the pattern, put that "
@@ -140,12 +140,12 @@ class Scale:
 
     @property
     def _every(self) -> int | str:
-        given = self.checkpoint_every or "60s"
-        return int(given) if given.isdecimal() else given
+        interval = self.checkpoint_every or "60s"
+        return int(interval) if interval.isdecimal() else interval
 
     @property
     def fit_options(self) -> dict[str, Any]:
-        """What ``fit`` is told about checkpoints."""
+        """Arguments of ``fit`` about checkpoints."""
         if self.checkpoint is None:
             return {}
         from robustruct.optimizers.checkpoints import Checkpoint
@@ -153,26 +153,26 @@ class Scale:
         return {"checkpoint": Checkpoint(self.checkpoint, self._every, self.resume)}
 
     def after_interruption(self) -> str:
-        """How to go on."""
+        """Return a sentence that says how to continue."""
         if self.checkpoint is None:
-            return "--checkpoint FOLDER would have kept what was done."
+            return "--checkpoint FOLDER would have checkpoints what was done."
         from robustruct.optimizers.checkpoints import kept_in
 
-        kept = kept_in(self.checkpoint)
-        if not kept:
+        checkpoints = kept_in(self.checkpoint)
+        if not checkpoints:
             return f"There was no checkpoint in {self.checkpoint} yet."
         add = "" if self.resume else " with --resume added"
-        last = os.path.join(self.checkpoint, kept[-1])
+        last = os.path.join(self.checkpoint, checkpoints[-1])
         return f"The same command{add} goes on from {last}."
 
     def threads(self, jobs: int) -> int:
-        """How many each process uses: workers of this machine share its cores, one each."""
+        """Return ``n_jobs`` of each process: workers on this machine get one core each."""
         own_cluster = self.engine == "dask" and self.scheduler is None
         return 1 if own_cluster and jobs < 0 else jobs
 
     @contextmanager
     def connected(self, jobs: int) -> Iterator[Engine | None]:
-        """The engine, ready to work; None is this process."""
+        """Yield a connected engine; None stands for this process."""
         if self.engine != "dask":
             yield None
             return
@@ -185,7 +185,7 @@ class Scale:
 
 @contextmanager
 def _own_cluster(threads: int) -> Iterator[Any]:
-    """A connection to workers of this machine, as many as have ``threads`` cores each."""
+    """Start workers with ``threads`` cores each on this machine, and yield a client of them."""
     from distributed import Client, LocalCluster
 
     from robustruct.parallel import n_threads
@@ -202,7 +202,7 @@ def _own_cluster(threads: int) -> Iterator[Any]:
 
 @contextmanager
 def _client(scheduler: str) -> Iterator[Any]:
-    """A connection to a cluster that has workers."""
+    """Yield a client of a cluster that has at least one worker."""
     from distributed import Client
 
     _check_answer(scheduler)
@@ -218,7 +218,10 @@ def _client(scheduler: str) -> Iterator[Any]:
 
 
 def _check_answer(scheduler: str) -> None:
-    """Refuse an address where no scheduler answers; a client would complain until the end."""
+    """Refuse an address where no scheduler answers.
+
+    A client would log its failed attempts until the process ends.
+    """
     import asyncio
 
     from distributed.comm import connect

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "  ", *, text_columns: int = 1) -> str:
-    """Rows with columns of equal width; after the first ``text_columns`` they are right-aligned.
+    """Format rows in columns; those after the first ``text_columns`` are right-aligned.
 
     >>> print(table([["label", "n"], ["O", "12"]]))
       label   n
@@ -25,10 +25,10 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ", *, text_columns: in
 
 
 def number(value: float) -> str:
-    """A number short enough for a table: integers as such, others with four digits."""
+    """Format a number for a table: integers as they are, others with four digits."""
     return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.4g}"
 
 
 def finite_or_word(value: float) -> float | str:
-    """A number as JSON has it: of those that are not finite the word."""
+    """Return a number as JSON can hold it: inf and nan become text."""
     return value if math.isfinite(value) else f"{value:g}"

@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from robustruct.formats.sample import Format
     from robustruct.models.base import StructuredModel
 
-LOSS = "hamming"  # where none is given
+LOSS = "hamming"  # the default
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """All that can be said about training a model from files."""
+    """Options of ``robustruct train``."""
 
     output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")]
     data: Annotated[
-        list[str] | None,  # one, but who forgets the quotes of --shards gives more
+        list[str] | None,  # one; without quotes the shell makes several of --shards
         typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin."),
     ] = None
     model: Annotated[
@@ -132,7 +132,7 @@ def train_cli(options: TrainOptions) -> None:
 
 
 def train(options: TrainOptions) -> dict[str, Any]:
-    """Read, train and write; the result, ready for JSON, says what was done."""
+    """Read, train and write the model; return a summary, ready for JSON."""
     from robustruct.constraints import Constraints
 
     check_writable(options.output)
@@ -140,7 +140,7 @@ def train(options: TrainOptions) -> dict[str, Any]:
     model = options.model
     if model is None:
         in_memory = scale.shards is None and scale.engine == "here"
-        # A temperature is a matter of one model, a choice of it a matter of samples in memory.
+        # A temperature belongs to one model, and choosing a model needs all samples in memory.
         model = "auto" if in_memory and temperature is None else "agm"
     rules = options.constraints and Constraints(options.constraints, bad_labels=options.bad_labels)
     of_choice = {"cv": options.folds, "max_time": options.max_time}
@@ -175,7 +175,7 @@ def train(options: TrainOptions) -> dict[str, Any]:
         print(f"robustruct: interrupted; no model was written. {how}", file=sys.stderr)
         raise typer.Exit(errors.INTERRUPTED)
     trained = time.perf_counter()
-    # What is kept speaks of the model, not of the circumstances of its training.
+    # The file describes the model, not the circumstances of its training.
     estimator.set_params(verbose=0)
     estimator.save(options.output)
     return {
@@ -191,7 +191,7 @@ def train(options: TrainOptions) -> dict[str, Any]:
 
 
 def _described(estimator: StructuredModel) -> dict[str, Any]:
-    """What a trained model says of itself, ready for JSON."""
+    """Describe a trained model, ready for JSON."""
     return {
         "model": type(estimator).__name__,
         "format": estimator.input_["format"],
@@ -214,7 +214,7 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
 
 
 def _temperature(text: str | None) -> float | str | None:
-    """What --temperature says."""
+    """Parse --temperature."""
     if text is None or text == AUTO:
         return text
     try:
@@ -226,7 +226,7 @@ def _temperature(text: str | None) -> float | str | None:
 
 
 def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> StructuredModel:
-    """The model that the options describe; parameters that are None keep their default."""
+    """Return the untrained model; parameters that are None keep their default."""
     from robustruct.models.parameters import check_parameters
     from robustruct.models.storage import MODELS
 
@@ -241,14 +241,14 @@ def _untrained(model: str, alphas: Sequence[float] | str, **parameters: Any) -> 
             f"--{unknown[0].replace('_', '-')} does not go with --model {model}; use agm or ssvm."
         )
     estimator = kind(**given)
-    check_parameters(estimator)  # before anything is read: what is wrong here is the usage
+    check_parameters(estimator)  # before anything is read: errors here are wrong usage
     return estimator
 
 
 def _fit_file(
     estimator: StructuredModel, options: TrainOptions, chosen: ChosenLoss, of_fit: dict[str, Any]
 ) -> float:
-    """Read a file and train on it; returns when the first was done."""
+    """Read a file and train on it; return the time at which reading had ended."""
     from robustruct.bad_labels import clean_corpus
     from robustruct.constraints import Constraints
     from robustruct.formats.recognise import stored
@@ -279,7 +279,7 @@ def _fit_file(
 def _fit_shards(
     estimator: StructuredModel, options: TrainOptions, chosen: ChosenLoss, of_fit: dict[str, Any]
 ) -> None:
-    """Train on shards, which are read where they are worked on, and only then tell their labels."""
+    """Train on shards; the loss is bound to the labels that training finds in them."""
     scale = options.scale
     assert scale.shards is not None
     shards = options.layout.shards(
@@ -324,7 +324,7 @@ def _summary(result: dict[str, Any]) -> str:
         for alpha, score in result["alpha_scores"].items():
             rows.append([f"alpha {number(float(alpha))}", f"held-out loss {-score:.4f}"])
     reading, training = result["seconds_reading"], f"training {result['seconds_training']:.1f} s"
-    # Where shards are read is not known here, and neither is how long it took.
+    # Shards are read by the engine during training: there is no time of its own for it.
     before = f"reading {reading:.1f} s, " if reading else "reading and "
     rows.append(["time", before + training])
     return (
