@@ -22,7 +22,6 @@ from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.selection import CutShort, trustworthy
 from robustruct.models.parameters import check_parameters
-from robustruct.progress import progress
 from robustruct.status import Status
 
 KINDS: dict[str, type[StructuredModel]] = {
@@ -44,7 +43,7 @@ class Fit:
     seconds: float
     """Of the minimisation, all being chosen."""
     seconds_in_all: float
-    """With the choice, without compilation."""
+    """Of the fit, the choice included."""
     cut_short: bool = False
     """Whether ``max_time`` ended the choice before all settings were tried."""
 
@@ -349,10 +348,6 @@ def compare(
     truth = [as_labels(labels) for part in parts for labels in part.test.y]
     classes = sorted_labels([*truth, *(as_labels(y) for part in parts for y in part.train.y)])
     matrix = as_loss(loss).matrix(classes)
-    with progress("compiling", bool(verbose)) as show:
-        for name, kind in KINDS.items():
-            show(name, None)
-            _compile(kind(loss, n_jobs=n_jobs, random_state=seed, **parameters), parts[0].train)
     options = {
         "loss": loss,
         "alpha": alpha,
@@ -410,13 +405,6 @@ def _check_sizes(parts: Sequence[Split]) -> None:
             f"{n_train} samples to train on and {n_test} to test; a comparison needs at least "
             f"{FEWEST} to train on, to choose alpha, and 2 to test, to say how sure it is."
         )
-
-
-def _compile(model: StructuredModel, train: Samples) -> None:
-    """Fit a few samples: compilation, a matter of the first run only, stays out of the times."""
-    few = train.take(np.arange(min(len(train), 2 * FEWEST)))
-    _trained(model.set_params(alpha=[1.0], max_iter=2), few)
-    model.predict(few.X)
 
 
 def _all_trained(

@@ -14,7 +14,7 @@ from robustruct.graphs import Graph, chain_edges, n_rows
 if TYPE_CHECKING:
     from robustruct.comparison.compare import Fit
 
-GAME_TOL = 1e-3  # enough for a drawing; finer games would need another solver to be compiled
+GAME_TOL = 1e-3  # enough for a drawing
 MOST_NODES = 80
 
 
