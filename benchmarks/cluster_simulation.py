@@ -58,8 +58,8 @@ class World:
     to_read: float = 2e-6
     """Seconds to read and encode a node again, on one core."""
     passes_lost: float = 3.0
-    """Passes more that all make when adversaries begin anew, though θ does not; a guess. Those since
-    the last certificate come on top."""
+    """Passes more that all make when adversaries begin anew, though θ does not, beside those since
+    the last certificate; a guess."""
 
 
 class Cluster:

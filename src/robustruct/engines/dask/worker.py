@@ -49,7 +49,6 @@ class News:
     request: tuple[str, Any] | None
     """What rank 0 waits for an answer to."""
     overdue: list[int]
-    """See `DaskCollective.overdue`."""
 
 
 class Session(Inbox):
