@@ -4,10 +4,9 @@ Run: python benchmarks/cluster_simulation.py [--nodes 1e9 --workers 10 100 1000]
 
 Every worker visits its samples, then sends a message to each other worker through its own link, one
 after the other, and receives theirs through it; it goes on when it has all of them, twice a round
-(engines/dask/group.py). Certificates send the moments in float64. Some workers are slow in some
-rounds, and some die: then all stop, the shards are read again, and an attempt begins, with the dead
-worker's samples at the start. What it assumes is in `World`, with what was measured and what is a
-guess.
+(optimizers/collective.py). Certificates send the moments in float64. Some workers are slow in some
+rounds, and some die: then all stop, the shards are read again, and all start from the weights of
+the last certificate. What it assumes is in `World`, with what was measured and what is a guess.
 """
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ class World:
     to_read: float = 2e-6
     """Seconds to read and encode a node again, on one core."""
     passes_lost: float = 3.0
-    """Passes more that all make when a shard begins anew, though θ does not; a guess."""
+    """Passes more that all make when adversaries begin anew, though θ does not, beside those since
+    the last certificate; a guess."""
 
 
 class Cluster:
@@ -104,7 +104,6 @@ class Cluster:
         until += world.to_read * world.nodes / world.workers / world.threads
         self.now[:] = until
         self.next_death[dead] = until + self.rng.exponential(world.days_to_death * 86400, len(dead))
-        self.sum_up(8.0)  # θ from moments
         return True
 
     def sum_up(self, bytes_a_weight: float, part: float = 1.0) -> None:
@@ -127,7 +126,7 @@ def simulated(world: World, seed: int = 0) -> dict[str, Any]:
     changed = world.entries_a_node * world.nodes / world.workers / rounds / world.weights
     # An entry is four bytes of index and four of value, or all values travel.
     part, size = (changed, 8.0) if changed < 0.5 else (1.0, 4.0)
-    done, certificates, working = 0.0, 0, 0.0
+    done, certified, certificates, working = 0.0, 0.0, 0, 0.0
     alike = min(max(1, world.workers // 12), 20)  # passes that take as long as the one simulated
     while done < passes:
         before = cluster.now.max()
@@ -138,12 +137,13 @@ def simulated(world: World, seed: int = 0) -> dict[str, Any]:
         working += alike * (visits + vectors)
         done += alike
         if done >= passes * (certificates + 1) / world.certificates:
-            certificates += 1
+            certificates, certified = certificates + 1, done
             cluster.work(visits)
             cluster.sum_up(8.0)
             working += visits
         if cluster.bury():
-            passes += world.passes_lost
+            passes += world.passes_lost + done - certified
+            certified = done
     total = float(cluster.now.max())
     return {
         "workers": world.workers,

@@ -93,15 +93,15 @@ def delay(seconds: float) -> None:
     """Have messages to other workers wait; runs on a worker."""
     import asyncio
 
-    from robustruct.engines.dask.group import Group
+    from robustruct.engines.dask.collective import DaskCollective
 
-    plain = Group._send_one
+    plain = DaskCollective._send_one
 
-    async def send(group: Any, rank: int, message: Any) -> None:
+    async def send(collective: Any, rank: int, message: Any) -> None:
         await asyncio.sleep(seconds)
-        await plain(group, rank, message)
+        await plain(collective, rank, message)
 
-    Group._send_one = send
+    DaskCollective._send_one = send
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
@@ -110,10 +110,10 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
     from robustruct import AGM
     from robustruct.engines import DaskEngine, ShardedData
-    from robustruct.engines.dask.shards import DaskShards
+    from robustruct.engines.dask.supervisor import OnWorkers
 
     found: dict[str, int] = {}
-    minimise = DaskShards.minimise
+    minimise = OnWorkers.minimise
 
     def counted(*arguments: Any) -> None:
         before = link_bytes()
@@ -127,7 +127,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         model = AGM(tol=0.5, random_state=0, n_jobs=1)
         data = ShardedData.from_files(f"{args.folder}/part-*.jsonl")
         model.set_params(max_iter=3).fit(data, engine=engine)  # compiles
-        DaskShards.minimise = counted
+        OnWorkers.minimise = counted
         model.set_params(alpha=1e-3, tol=args.tol, max_iter=1000).fit(data, engine=engine)
     last, weights, seconds = engine.last_, model.coef_.nbytes, model.history_[-1].time
     return {

@@ -432,6 +432,84 @@ def test_workers_killed_in_the_middle_of_sums(client, faults, model):
         certified_alike(here, there)
 
 
+def test_progress_since_the_last_certificate_is_lost_and_nothing_else(client):
+    """The next attempt counts on from the last certificate, and keeps those before."""
+    engine = DaskEngine(client)
+    whole = AGM(alpha=0.01, tol=1e-3, random_state=0)
+    whole.fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
+    client.run(fault, 60, signal.SIGKILL, True, workers=[max(pids(client))])
+    there = AGM(alpha=0.01, tol=1e-3, random_state=0).fit(CHAINS.X, CHAINS.y, engine=engine)
+    assert engine.last_.attempt == 2
+    before = [one.n_iter for one in whole.history_ if 2 * one.n_iter < 60 - len(whole.history_)]
+    passes = [one.n_iter for one in there.history_]
+    assert passes[: len(before)] == before
+    assert passes[len(before)] == before[-1] + before[0]  # soon, in case more workers fail
+    assert (np.diff(passes) > 0).all()
+    assert (np.diff([one.time for one in there.history_]) >= 0).all()
+    certified_alike(whole, there)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_all_workers_are_lost(client, tmp_path, kept):
+    data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 2)
+    engine = DaskEngine(client)
+    model = AGM(alpha=0.01, random_state=0)
+    client.run(fault, 15, signal.SIGKILL, False)
+    checkpoint = Checkpoint(tmp_path / "kept", 2) if kept else None
+    model.fit(data, engine=engine, checkpoint=checkpoint)
+    assert engine.last_.rebuilt >= 2
+    certified_alike(AGM(alpha=0.01, random_state=0).fit(CHAINS.X, CHAINS.y), model)
+    client.wait_for_workers(2, timeout=60)
+
+
+def out_of_memory(method):
+    """Have a method fail, once; runs on a worker."""
+    from robustruct.optimizers.local_shards import LocalShards
+
+    plain = getattr(LocalShards, method)
+
+    def fail(*arguments):
+        setattr(LocalShards, method, plain)
+        raise MemoryError("not enough")
+
+    setattr(LocalShards, method, fail)
+
+
+@pytest.mark.parametrize("which", [min, max])
+@pytest.mark.parametrize("method", ["round", "bounds"])
+def test_an_error_of_one_worker_is_raised_here(client, which, method):
+    client.run(out_of_memory, method, workers=[which(pids(client))])
+    with pytest.raises(MemoryError, match="not enough"):
+        AGM(alpha=0.01).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))
+    AGM(alpha=0.1).fit(CHAINS.X, CHAINS.y, engine=DaskEngine(client))  # the cluster is as it was
+
+
+def test_workers_leave_when_the_process_that_called_fit_is_gone(client):
+    program = (
+        "import sys; from distributed import Client; from robustruct import AGM;"
+        "from robustruct.datasets import make_chains; from robustruct.engines import DaskEngine;"
+        "data = make_chains(n_samples=200, n_nodes=(4, 9), noise=2.0, seed=3);"
+        "engine = DaskEngine(Client(sys.argv[1]));"
+        "AGM(alpha=1e-4, tol=1e-9, max_iter=10**6).fit(data.X, data.y, engine=engine)"
+    )
+
+    def training(dask_worker):
+        return len(dask_worker.state.long_running)
+
+    def waited_for(wanted):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if any(client.run(training).values()) == wanted:
+                return True
+            time.sleep(0.2)
+        return False
+
+    with subprocess.Popen([sys.executable, "-c", program, client.scheduler.address]) as process:
+        assert waited_for(True)
+        process.kill()
+    assert waited_for(False)
+
+
 def test_a_straggler_is_waited_for(client):
     """A worker process is stopped, and goes on seconds later."""
     engine = DaskEngine(client, give_up=60.0)

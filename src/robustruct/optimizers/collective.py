@@ -2,7 +2,8 @@
 
 Every process runs the same optimizer on its own samples (`DistributedShards`), so all of them call
 the same collective operations in the same order. An engine for another cluster (MPI,
-torch.distributed) implements `Collective`, or `MessageCollective` where there are but messages.
+torch.distributed) implements `Collective`, or `MessageCollective` where there are but messages:
+docs/extending.md has an example.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class MessageCollective(Collective):
         stretches = [vector[a:b] for a, b in pairwise(cuts)]
         own = stretches[self.rank]
         others = [rank for rank in range(self.size) if rank != self.rank]
-        parts = self.exchange([_packed(one) for one in stretches], f"parts of {label}")
+        sent = [[] if one is own else _packed(one) for one in stretches]
+        parts = self.exchange(sent, f"parts of {label}")
         for rank in others:
             _add(own, parts[rank])
         # Where messages are not copied, others may read ours after we have gone on.

@@ -417,7 +417,8 @@ class Task:
     max_iter: int
     seed: int
     start: np.ndarray | None = None
-    """Weights to begin with."""
+    """Weights to begin with. If ``progress`` has certificates already, an earlier attempt has made
+    them: passes are numbered from ``progress.n_iter`` on."""
     earlier: Any = None
     """What the optimizer of an earlier fit has left in ``kept``, for a warm start."""
     kept: Any = None

@@ -64,8 +64,7 @@ class DaskCollective(MessageCollective):
         self.addresses, self.task = list(addresses), worker.get_current_task()
         self.size, self.rank = len(addresses), self.addresses.index(worker.address)
         self.others = [*range(self.rank + 1, self.size), *range(self.rank)]
-        self.number = self.bytes_sent = 0
-        self.label = ""
+        self.number, self.bytes_sent, self.label = 0, 0, ""
         self.worked: set[str] = set()
         """Labels of exchanges that came to their end."""
         self.waits_since: float | None = None

@@ -49,7 +49,6 @@ class News:
     request: tuple[str, Any] | None
     """What rank 0 waits for an answer to."""
     overdue: list[int]
-    """See `DaskCollective.overdue`."""
 
 
 class Session(Inbox):
@@ -59,10 +58,9 @@ class Session(Inbox):
         super().__init__()
         self.collective: DaskCollective | None = None
         self.passes: list[tuple[Any, ...]] = []
-        self.n_certificates = 0
+        self.n_certificates = self.interrupts = 0
         self.request: tuple[str, Any] | None = None
         self.answers: list[Any] = []
-        self.interrupts = 0
 
     def news(self, give_up: float) -> News:
         """Wait for a request, for a while, and return all there is to tell."""
@@ -107,7 +105,8 @@ class FitState:
     """What a worker keeps of a fit beside its shards."""
 
     def __init__(self) -> None:
-        self.lock, self.attempt, self._session = threading.Lock(), 0, Session()
+        self.lock, self.training = threading.Lock(), threading.Lock()
+        self.attempt, self._session = 0, Session()
         self.progress: Progress | None = None
         """Certificates of the attempts so far, and the weights of the best."""
 
@@ -167,9 +166,10 @@ def train(
     collective = DaskCollective(get_worker(), fit, attempt, addresses, session)
     session.collective = collective
     secede()  # other tasks want to use the worker too
-    local = LocalShards({n: one for n, one in problems.items() if one is not None}, given.tuning)
+    held = {number: one for number, one in problems.items() if one is not None}
     try:
-        with one_blas_thread():
+        with state.training, one_blas_thread():  # an attempt that was cancelled may be leaving yet
+            local = LocalShards(held, given.tuning)
             training = Training(collective, session, local, given, state.progress)
             state.progress = training.progress
             outcome = training.run()
