@@ -83,8 +83,8 @@ def test_a_game_loads_neither() -> None:
 
 
 def test_lazy_names_are_those_of_modules_whatever_was_loaded_first() -> None:
-    first = "import robustruct.game.solvers, robustruct.core.node_games"
+    first = "import robustruct.game.solvers, robustruct.game.solve"
     found = run(
-        f"{first}\nfrom robustruct.game import *\nprint(node_game.__name__, SOLVERS['auto'])"
+        f"{first}\nfrom robustruct.game import *\nprint(solve_game.__name__, SOLVERS['auto'])"
     )
-    assert found == "node_game <class 'robustruct.game.auto.Auto'>\n"
+    assert found == "solve_game <class 'robustruct.game.auto.Auto'>\n"

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from robustruct.game.game import Game, Play
     from robustruct.game.interior_point import InteriorPoint
     from robustruct.game.linear_program import LinearProgram
-    from robustruct.game.single_node import NodeGame, node_game
     from robustruct.game.solve import GameSolution, solve_batch, solve_game, solve_games
     from robustruct.game.solver import GameSolver
     from robustruct.game.solvers import SOLVERS, solver_by_name
@@ -25,10 +24,8 @@ __all__ = [
     "GameSolver",
     "InteriorPoint",
     "LinearProgram",
-    "NodeGame",
     "Play",
     "Status",
-    "node_game",
     "solve_batch",
     "solve_game",
     "solve_games",
@@ -46,10 +43,8 @@ __getattr__, __dir__ = names_from(
         "GameSolver": "robustruct.game.solver",
         "InteriorPoint": "robustruct.game.interior_point",
         "LinearProgram": "robustruct.game.linear_program",
-        "NodeGame": "robustruct.game.single_node",
         "Play": "robustruct.game.game",
         "Status": "robustruct.status",
-        "node_game": "robustruct.game.single_node",
         "solve_batch": "robustruct.game.solve",
         "solve_game": "robustruct.game.solve",
         "solve_games": "robustruct.game.solve",

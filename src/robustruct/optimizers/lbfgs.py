@@ -162,6 +162,8 @@ def fit_likelihood(
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     evaluate = _Evaluations(shards, progress, descent, max_iter)
     progress.resume(descent)
+    if evaluate.done():  # and kept so
+        return
     try:
         while not evaluate.done():
             if _descend(evaluate):
