@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 
     Models = StructuredModel | Sequence[StructuredModel] | Mapping[str, StructuredModel]
 
+__all__ = [
+    "confusion_matrix",
+    "convergence",
+    "cost_matrix",
+    "costs",
+    "label_costs",
+    "regularisation_path",
+    "reliability",
+    "risk_by_sample_size",
+    "strategies",
+]
+
 PREDICTOR, ADVERSARY = "#1f5fbf", "#b3261e"
 BAR_WIDTH, BAR_HEIGHT = 0.8, 0.34  # of the small charts on nodes; nodes are 1 apart
 LETTER = 6.5  # points that a letter or digit of a tick takes, and a little more

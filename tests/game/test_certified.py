@@ -8,9 +8,11 @@ from game_cases import random_game
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustruct import solve_game
 from robustruct.errors import InternalError
-from robustruct.game import SOLVERS, game, relaxed, solve_game
+from robustruct.game import game, relaxed
 from robustruct.game.certified import certified, in_order, rounding_of
+from robustruct.game.solvers import SOLVERS
 
 
 def test_bounds_in_order_are_what_they_are():

@@ -18,7 +18,9 @@ from game_cases import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from robustruct.game import SOLVERS, Status, solve_game, solve_games
+from robustruct import solve_game, solve_games
+from robustruct.game import Status
+from robustruct.game.solvers import SOLVERS
 from robustruct.testing.oracles import full_game_value, local_polytope_value, map_value
 from robustruct.testing.strategies import GameData, games
 

@@ -69,7 +69,7 @@ class DualDecomposition(GameSolver):
     def play(
         self, game: Game, tol: float, start: Play | None = None, n_jobs: int | None = -1
     ) -> Play:
-        search = _Search(self, game, start, n_jobs)
+        search = _PriceSearch(self, game, start, n_jobs)
         allowed = game.allowed_gap(tol)
         while True:
             search.active &= search.upper - search.lower > allowed
@@ -113,7 +113,7 @@ def cost_form(cost: np.ndarray) -> CostArrays:
     return CostArrays(kind, place, np.argsort(place, kind="stable"), unit, offset, cost)
 
 
-class _Search:
+class _PriceSearch:
     """Messages, averages and the best strategies so far, for all games of a batch."""
 
     def __init__(

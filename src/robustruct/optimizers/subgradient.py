@@ -76,7 +76,7 @@ class Subgradient(Optimizer):
         fit_subgradient(local, task.progress, task.max_iter, task.seed, task.start, self)
 
 
-class Descent:
+class SubgradientDescent:
     """Weights, and the averages that certify them."""
 
     def __init__(self, problem: Problem, options: Subgradient, start: np.ndarray | None) -> None:
@@ -173,7 +173,7 @@ def fit_subgradient(
 
     A certificate costs about a pass, so there is one after passes 1, 2, 4, 8, ... only.
     """
-    descent = Descent(problem, options or Subgradient(), start)
+    descent = SubgradientDescent(problem, options or Subgradient(), start)
     progress.resume(descent)
     while descent.n_passes < max_iter and not progress.finished:
         descent.run_pass(seed)
