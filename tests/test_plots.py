@@ -203,18 +203,6 @@ def test_regularisation_path_marks_the_choice(models):
     assert [mark[0] for mark in marks] == [model.alpha_ for model in models]
 
 
-def test_risk_by_sample_size():
-    risks = {"AGM": [[0.5, 0.7], [0.3, 0.3]], "CRF": [0.6, 0.4]}
-    ax = plots.risk_by_sample_size([10, 100], risks, bayes_risk=0.2)
-    drawn = lines(ax)
-    np.testing.assert_allclose(drawn["AGM"], [(10, 0.6), (100, 0.3)])
-    np.testing.assert_allclose(drawn["CRF"], [(10, 0.6), (100, 0.4)])
-    assert set(drawn["best possible"][:, 1]) == {0.2}
-    band = ax.collections[0].get_paths()[0].vertices
-    assert band[:, 1].min() == pytest.approx(0.3)
-    assert band[:, 1].max() == pytest.approx(0.65)
-
-
 def test_reliability_is_that_of_scikit_learn(models):
     data = make_chains(n_samples=40, seed=1)
     n_nodes = np.cumsum([len(labels) for labels in data.y])
@@ -235,7 +223,6 @@ def test_reliability_is_that_of_scikit_learn(models):
         (lambda: plots.convergence(AGM()), "has no history_; fit it first"),
         (lambda: plots.convergence([], against="moon"), "use 'time' or 'pass'"),
         (lambda: plots.cost_matrix(np.eye(2), ["a"]), "there are 1 labels"),
-        (lambda: plots.risk_by_sample_size([1, 2], {"A": [1.0]}), "2 sample sizes"),
         (
             lambda: plots.regularisation_path(CRF().fit(*make_two())),
             "fit it with alpha='auto'",

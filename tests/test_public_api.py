@@ -1,6 +1,10 @@
 """The names and signatures users may rely on."""
 
+import ast
+import importlib
 import inspect
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +16,52 @@ from robustruct.losses import Absolute, CostMatrix, Hamming, Squared
 from robustruct.metrics import mean_loss
 
 MODELS = [AGM, CRF, SSVM]
+ROOT = Path(__file__).parents[1]
+PUBLIC = [
+    "robustruct",
+    "robustruct.comparison",
+    "robustruct.compat.sklearn_crfsuite",
+    "robustruct.datasets",
+    "robustruct.engines",
+    "robustruct.errors",
+    "robustruct.evaluation",
+    "robustruct.formats",
+    "robustruct.game",
+    "robustruct.inference",
+    "robustruct.losses",
+    "robustruct.metrics",
+    "robustruct.models.inspection",
+    "robustruct.multilabel",
+    "robustruct.objectives.likelihood",
+    "robustruct.optimizers",
+    "robustruct.plots",
+    "robustruct.torch",
+]
+SNIPPET = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MOST_NAMES = 90  # whoever adds one takes another away
+
+
+def public_names() -> set[str]:
+    return {
+        f"{module}.{name}"
+        for module in PUBLIC
+        for name in importlib.import_module(module).__all__
+        if not name.startswith("__")
+    }
+
+
+def python_of_docs() -> list[str]:
+    """Code that tests or the build of the documentation run: snippets of pages, and examples."""
+    pages = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    blocks = [block for text in texts for block in re.findall(SNIPPET, text)]
+    examples = [path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.py")]
+    return [textwrap.dedent(block) for block in blocks] + examples
+
+
+def doctests() -> list[str]:
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("src/**/*.py")]
+    return [line for text in texts for line in re.findall(r"(?m)^ *(?:>>>|\.\.\.) (.*)$", text)]
 
 
 def parameters(function: object) -> list[str]:
@@ -27,6 +77,40 @@ def test_every_public_name_can_be_imported() -> None:
     for name in robustruct.__all__:
         assert getattr(robustruct, name) is not None
     assert set(robustruct.__all__) <= set(dir(robustruct))
+
+
+def test_public_names_are_few_and_those_of_the_reference() -> None:
+    pytest.importorskip("torch")
+    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    found = set(re.findall(r"^\.\. auto(?:class|function|module):: (\S+)$", text, re.MULTILINE))
+    listed = {name if name.startswith("robustruct") else f"robustruct.{name}" for name in found}
+    names = public_names()
+    assert names <= listed
+    modules = {name for name in listed if name.rpartition(".")[2].islower()} - names
+    assert listed - names - modules == set()  # nothing internal is documented
+    assert len(names) <= MOST_NAMES
+    for name in names:
+        module, _, last = name.rpartition(".")
+        assert getattr(importlib.import_module(module), last) is not None
+
+
+def test_every_public_name_is_used_in_an_example_that_runs() -> None:
+    pytest.importorskip("torch")
+    code = "\n".join(python_of_docs() + doctests())
+    last = {name.rpartition(".")[2] for name in public_names()}
+    assert [name for name in last if not re.search(rf"\b{name}\b", code)] == []
+
+
+def test_pages_import_public_names_only() -> None:
+    pytest.importorskip("torch")
+    imported = {
+        f"{statement.module}.{alias.name}"
+        for code in python_of_docs()
+        for statement in ast.walk(ast.parse(code))
+        if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith("robustruct")
+        for alias in statement.names
+    }
+    assert imported - public_names() - set(PUBLIC) == set()
 
 
 def test_unknown_names_are_attribute_errors() -> None:

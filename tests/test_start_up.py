@@ -83,8 +83,6 @@ def test_a_game_loads_neither() -> None:
 
 
 def test_lazy_names_are_those_of_modules_whatever_was_loaded_first() -> None:
-    first = "import robustruct.game.solvers, robustruct.core.node_games"
-    found = run(
-        f"{first}\nfrom robustruct.game import *\nprint(node_game.__name__, SOLVERS['auto'])"
-    )
-    assert found == "node_game <class 'robustruct.game.auto.Auto'>\n"
+    first = "import robustruct.game.solvers, robustruct.game.solve"
+    found = run(f"{first}\nfrom robustruct.game import *\nprint(GameSolver, Play.__name__)")
+    assert found == "<class 'robustruct.game.solver.GameSolver'> Play\n"

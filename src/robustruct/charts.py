@@ -107,8 +107,6 @@ class Line:
     """What there is to say about every point."""
     marked: int | None = None
     """Place of a point to be emphasised."""
-    band: tuple[np.ndarray, np.ndarray] | None = None
-    """Ends of a range around y."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +117,6 @@ class LineChart:
     lines: Sequence[Line]
     x: Axis
     y: Axis
-    level: tuple[str, float] | None = None
-    """Name and height of a horizontal line to compare with."""
 
 
 @dataclass(frozen=True)
@@ -286,33 +282,6 @@ def regularisation_path(models: Mapping[str, Any]) -> LineChart:
         lines,
         Axis("alpha", log=True, written=magnitude),
         Axis("held-out cost"),
-    )
-
-
-def risk_by_sample_size(
-    n_samples: Sequence[int], risks: Mapping[str, Any], bayes_risk: float | None = None
-) -> LineChart:
-    """Mean risk against the number of training samples, with the quartiles of repeats."""
-    lines = []
-    for name, values in risks.items():
-        table = np.asarray(values, float)
-        if table.ndim not in (1, 2) or len(table) != len(n_samples):
-            raise InvalidInputError(
-                f"risks[{name!r}] has shape {table.shape}; expected a row for each of the "
-                f"{len(n_samples)} sample sizes."
-            )
-        table = table.reshape(len(table), -1)
-        low, high = np.quantile(table, [0.25, 0.75], axis=1)
-        means = table.mean(axis=1).tolist()
-        tips = [f"{name}, {n}: {number(m)}" for n, m in zip(n_samples, means, strict=True)]
-        band = (low, high) if table.shape[1] > 1 else None
-        lines.append(Line(name, list(n_samples), means, tips, band=band))
-    return LineChart(
-        "risk against training samples",
-        lines,
-        Axis("training samples", log=True, written=magnitude),
-        Axis("risk"),
-        None if bayes_risk is None else ("best possible", bayes_risk),
     )
 
 

@@ -9,6 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+__all__ = [
+    "EngineError",
+    "FileFormatError",
+    "IncompatibleError",
+    "InternalError",
+    "InvalidInputError",
+    "MissingDataError",
+    "MissingExtraError",
+    "RobustructError",
+]
+
 LONGEST_MESSAGE = 2000
 """Characters; what users pass can be of any length, and ends up in messages."""
 

@@ -20,6 +20,8 @@ from robustruct.graphs import Batch
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
 
+__all__ = ["best_labelling"]
+
 
 def junction_trees(scores: Scores, copies: int = 1) -> JunctionTrees:
     """What inference over cliques takes, once it is sure that their tables fit into memory."""
@@ -111,7 +113,7 @@ def score_of(scores: Scores, labels: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class NodeMarginals:
     """The Gibbs distribution exp(score) / Z of every sample, by its marginals."""
 
     log_partition: np.ndarray
@@ -130,7 +132,7 @@ def marginals(
     edges: bool = False,
     share: np.ndarray | None = None,
     n_jobs: int | None = -1,
-) -> Marginals:
+) -> NodeMarginals:
     """Exact marginals by sum-product.
 
     ``edges=True`` also keeps them edge by edge; ``share`` (S,) weighs the samples in
@@ -168,7 +170,7 @@ def marginals(
     table_sums = parts[0]
     for part in parts[1:]:
         table_sums += part
-    return Marginals(log_partition, r, q if edges else None, table_sums)
+    return NodeMarginals(log_partition, r, q if edges else None, table_sums)
 
 
 def relative_exponentials(values: np.ndarray, top: np.ndarray, out: np.ndarray) -> None:

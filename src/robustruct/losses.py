@@ -26,6 +26,8 @@ from robustruct.labels import (
     sorted_labels,
 )
 
+__all__ = ["Absolute", "CostMatrix", "Hamming", "LabelSets", "Loss", "Squared"]
+
 Labels = Sequence[Any] | np.ndarray
 LossLike = Any  # "hamming" | "absolute" | "squared" | (k, k) array | dict | Loss
 

@@ -20,6 +20,8 @@ from robustruct.labels import (
 )
 from robustruct.losses import Labels, LossLike, as_loss
 
+__all__ = ["Detection", "confusion", "label_scores", "mean_loss", "span_scores"]
+
 _SPAN_LABEL = re.compile(r"[BIES]-.+")
 
 

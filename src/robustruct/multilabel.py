@@ -21,6 +21,8 @@ from robustruct.graphs import Graph, checked_edges, treewidth
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.models import AGM
 
+__all__ = ["MultiLabel", "label_graph", "mutual_information"]
+
 
 def mutual_information(Y: Any) -> np.ndarray:
     """(m, m) mutual information in nats between the columns of Y (n, m), zero on the diagonal."""

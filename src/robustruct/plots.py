@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
     Models = StructuredModel | Sequence[StructuredModel] | Mapping[str, StructuredModel]
 
+__all__ = [
+    "confusion_matrix",
+    "convergence",
+    "cost_matrix",
+    "costs",
+    "label_costs",
+    "regularisation_path",
+    "reliability",
+    "strategies",
+]
+
 PREDICTOR, ADVERSARY = "#1f5fbf", "#b3261e"
 BAR_WIDTH, BAR_HEIGHT = 0.8, 0.34  # of the small charts on nodes; nodes are 1 apart
 LETTER = 6.5  # points that a letter or digit of a tick takes, and a little more
@@ -142,31 +153,6 @@ def regularisation_path(models: Models, *, ax: Axes | None = None) -> Axes:
     return _lines(charts.regularisation_path(_named(models)), ax)
 
 
-def risk_by_sample_size(
-    n_samples: Sequence[int],
-    risks: Mapping[str, Any],
-    *,
-    bayes_risk: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Risk against the number of training samples: does a method approach the best possible?
-
-    Parameters
-    ----------
-    n_samples : sequence of int
-    risks : dict from name to array of shape (n_sizes,) or (n_sizes, n_repeats)
-        Repeats are drawn as their mean, with the range between their quartiles.
-    bayes_risk : float, optional
-        The least risk that any method can have, where it is known.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return _lines(charts.risk_by_sample_size(n_samples, risks, bayes_risk), ax)
-
-
 def reliability(
     models: Models, X: Any, y: Any, *, n_bins: int = 10, ax: Axes | None = None
 ) -> Axes:
@@ -264,14 +250,9 @@ def _lines(chart: charts.LineChart, ax: Axes | None) -> Axes:
     for line in chart.lines:
         (drawn,) = ax.plot(line.x, line.y, marker=".", label=line.name)
         colour = drawn.get_color()
-        if line.band is not None:
-            ax.fill_between(line.x, *line.band, color=colour, alpha=0.15, linewidth=0)
         if line.marked is not None:
             x, y = line.x[line.marked], line.y[line.marked]
             ax.plot([x], [y], marker="o", markersize=9, color=colour)
-    if chart.level is not None:
-        name, height = chart.level
-        ax.axhline(height, color="0.4", linestyle="--", label=name)
     _label(ax, "x", chart.x)
     _label(ax, "y", chart.y)
     ax.legend()

@@ -17,7 +17,7 @@ from robustruct import CRF
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
 from robustruct.formats import text
 from robustruct.formats.conll import sentences
-from robustruct.formats.container import Kind, read_container, write_container
+from robustruct.formats.container import ContainerKind, read_container, write_container
 from robustruct.formats.corpus import read_corpus
 from robustruct.formats.costs import read_costs
 from robustruct.formats.output import is_special, opened_output
@@ -242,7 +242,7 @@ def test_encodings_that_are_none(write, encoding):
 
 # ------------------------------------------------------------------------- writing
 
-KIND = Kind("test", 1, "this test")
+KIND = ContainerKind("test", 1, "this test")
 
 
 def write_both(path) -> None:

@@ -35,7 +35,7 @@ import robustruct
 from robustruct import AGM, CRF, SSVM, AutoModel, Checkpoint, Constraints, Graph
 from robustruct.formats.conll import TAB
 from robustruct.formats.conll import sentences as column_sentences
-from robustruct.formats.container import Kind, checksum, read_container
+from robustruct.formats.container import ContainerKind, checksum, read_container
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
 from robustruct.formats.recognise import FORMATS, restored
@@ -299,7 +299,7 @@ def _models() -> list[Parts]:
     return parts
 
 
-def sealed(path: Any, kind: Kind, description: Any, arrays: dict[str, np.ndarray]) -> None:
+def sealed(path: Any, kind: ContainerKind, description: Any, arrays: dict[str, np.ndarray]) -> None:
     """A file with a checksum that is right, whatever is inside."""
     said = json.dumps(description)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

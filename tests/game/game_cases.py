@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from robustruct.core.node_games import node_equilibria
+from robustruct.game.dual_decomposition import cost_form
 from robustruct.game.solve import GameSolution, solve_game
 from robustruct.status import Status
 from robustruct.testing import oracles
@@ -26,6 +30,23 @@ def tol_of(solver: str) -> float:
 
 def solved(game: GameData, solver: str) -> GameSolution:
     return solve_game(*game, solver=solver, tol=tol_of(solver))
+
+
+class NodeGame(NamedTuple):
+    """Equilibrium of a game on one node."""
+
+    value: float
+    predictor: np.ndarray
+    adversary: np.ndarray
+
+
+def node_game(scores: np.ndarray, cost: np.ndarray, weight: float = 1.0) -> NodeGame:
+    """The game on one node as dual decomposition solves it; ``cost`` is [true, predicted]."""
+    scores, k = np.asarray(scores, float)[None], len(cost)
+    p, r, value = np.empty((1, k)), np.empty((1, k)), np.empty(1)
+    form = cost_form(np.asarray(cost).T)
+    node_equilibria(0, 1, form, np.array([float(weight)]), scores, p, r, value)
+    return NodeGame(float(value[0]), p[0], r[0])
 
 
 def cost_range(game: GameData) -> float:

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from game_cases import node_game
 from scipy.optimize import linprog
-
-from robustruct.game import node_game
 
 TIED = np.array([[0.0, 1, 1], [0, 0, 1], [1, 1, 0]]), np.array([0.4, 0.5, 0.1])
 

@@ -18,7 +18,9 @@ from game_cases import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from robustruct.game import SOLVERS, Status, solve_game, solve_games
+from robustruct import solve_game, solve_games
+from robustruct.game import Status
+from robustruct.game.solvers import SOLVERS
 from robustruct.testing.oracles import full_game_value, local_polytope_value, map_value
 from robustruct.testing.strategies import GameData, games
 
@@ -26,8 +28,7 @@ from robustruct.testing.strategies import GameData, games
 fair = {"min_exponent": -2, "max_exponent": 1, "max_weight_exponent": 1}
 few = settings(max_examples=20)
 
-# Closed forms solve nodes that stand alone; test_closed_form.py has them.
-every_solver = pytest.mark.parametrize("solver", [n for n in SOLVERS if n != "closed_form"])
+every_solver = pytest.mark.parametrize("solver", list(SOLVERS))
 
 
 # ---- the value

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from robustruct import solve_game
 from robustruct.core.decomposition import recover_edges
 from robustruct.core.structs import ScoreArrays, Structure
 from robustruct.errors import InvalidInputError
-from robustruct.game import DualDecomposition, Status, solve_game
+from robustruct.game import DualDecomposition, Status
 from robustruct.testing.oracles import matrix_game
 from robustruct.testing.strategies import GameData, games
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from robustruct import solve_game
+from robustruct import solve_game, solve_games
 from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.game import Status, smooth, solve_games
+from robustruct.game import Status, smooth
 from robustruct.game.smooth import nearest_in_simplex
 
 EDGES = {

@@ -5,16 +5,10 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
+from robustruct import solve_game, solve_games
 from robustruct.errors import IncompatibleError, InvalidInputError, RobustructError
-from robustruct.game import (
-    SOLVERS,
-    DualDecomposition,
-    GameSolver,
-    Status,
-    solve_game,
-    solve_games,
-    solver_by_name,
-)
+from robustruct.game import DualDecomposition, GameSolver, Status
+from robustruct.game.solvers import SOLVERS, solver_by_name
 
 COST = 1 - np.eye(2)
 

@@ -15,7 +15,7 @@ from robustruct.core.elimination import (
     greedy_order,
 )
 from robustruct.errors import IncompatibleError
-from robustruct.graphs import Batch, chain_edges, structure_name, treewidth
+from robustruct.graphs import Batch, chain_edges, treewidth
 from robustruct.graphs.triangulation import WIDEST, elimination
 from robustruct.inference import best_labelling, marginals
 from robustruct.scores import Scores
@@ -81,28 +81,26 @@ def test_the_least_width_is_that_of_the_best_of_all_orders(graph):
 
 
 @pytest.mark.parametrize(
-    ("graph", "name", "width"),
+    ("graph", "width"),
     [
-        ((5, chain_edges(5)), "chain", 1),
-        ((4, edges_of([(0, 1), (0, 2), (0, 3)])), "forest", 1),
-        (cycle(7), "cycle", 2),
-        (grid(2, 6), "ladder", 2),
-        (grid(6, 2), "ladder", 2),
-        ((8, np.concatenate([chain_edges(8), edges_of([(0, 4), (2, 7)])])), "skip chain", 2),
-        ((4, edges_of([(0, 2), (0, 3), (1, 2), (1, 3), (0, 1)])), "series-parallel", 2),
-        (complete(5), "skip chain", 4),
-        (grid(3, 3), "general", 3),
-        (grid(3, 8), "general", 3),
-        ((6, edges_of([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])), "series-parallel", 2),
+        ((5, chain_edges(5)), 1),
+        ((4, edges_of([(0, 1), (0, 2), (0, 3)])), 1),
+        (cycle(7), 2),
+        (grid(2, 6), 2),
+        (grid(6, 2), 2),
+        ((8, np.concatenate([chain_edges(8), edges_of([(0, 4), (2, 7)])])), 2),
+        ((4, edges_of([(0, 2), (0, 3), (1, 2), (1, 3), (0, 1)])), 2),
+        (complete(5), 4),
+        (grid(3, 3), 3),
+        (grid(3, 8), 3),
+        ((6, edges_of([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])), 2),
     ],
 )
-def test_structures_are_recognised_whatever_the_names_of_nodes(graph, name, width):
+def test_widths_are_known_whatever_the_names_of_nodes(graph, width):
     n, edges = graph
-    assert structure_name(n, edges) == name
     assert treewidth(n, edges) == (width, width)
-    if name in ("cycle", "ladder", "general"):  # the others may become consecutive by chance
-        names = np.random.default_rng(0).permutation(n)
-        assert structure_name(n, names[edges]) == name
+    names = np.random.default_rng(0).permutation(n)
+    assert treewidth(n, names[edges]) == (width, width)
 
 
 @pytest.mark.parametrize("size", [(7, 9), (8, 8), (20, 20)])

@@ -24,7 +24,7 @@ import robustruct
 from robustruct import AGM, CRF, SSVM, Checkpoint, Graph
 from robustruct.datasets import make_chains
 from robustruct.errors import IncompatibleError, InvalidInputError
-from robustruct.formats.container import Kind, checksum, read_container, write_container
+from robustruct.formats.container import ContainerKind, checksum, read_container, write_container
 from robustruct.formats.shards import ShardedData
 from robustruct.models import base
 from robustruct.objectives.build import in_memory
@@ -404,7 +404,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(how, tmp_path):
 
 
 def test_no_bit_can_change_what_is_read(tmp_path):
-    kind = Kind("test", 1, "this test")
+    kind = ContainerKind("test", 1, "this test")
     path = tmp_path / "file"
     written = {"a": 1, "b": [2.5, None]}, {"x": np.arange(3.0), "y": np.eye(2, dtype=np.int32)}
     write_container(path, kind, *written)

@@ -16,7 +16,7 @@ from report_cases import NASTY
 from robustruct.charts import Axis, Line, LineChart, magnitude, ticks
 from robustruct.comparison import Comparison
 from robustruct.report import render, write
-from robustruct.report.charts import Scale, line_chart, scale_for
+from robustruct.report.charts import DrawnScale, line_chart, scale_for
 from robustruct.report.html import tag, text
 
 VOID = {"br", "link", "meta"}
@@ -153,7 +153,7 @@ def test_children_are_escaped_unless_they_are_elements() -> None:
 
 
 def test_scales_place_values_and_mark_round_numbers() -> None:
-    scale = Scale(0.0, 10.0)
+    scale = DrawnScale(0.0, 10.0)
     assert [scale.place(v) for v in (0, 5, 10, 99)] == [0, 0.5, 1, 1]
     assert scale.ticks() == [0, 2, 4, 6, 8, 10]
     line, log = Axis(""), Axis("", log=True)

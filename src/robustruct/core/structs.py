@@ -234,7 +234,7 @@ class RelaxedPoint(NamedTuple):
 
 @struct
 class CostArrays(NamedTuple):
-    """A cost matrix with its closed form; see game/single_node.py."""
+    """A cost matrix with its closed form; see game/dual_decomposition.py."""
 
     kind: int
     place: Annotated[np.ndarray, Floats["labels"]]

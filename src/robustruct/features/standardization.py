@@ -28,7 +28,7 @@ CONSTANT = 16 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class StandardColumns:
     """What is done to the columns of a matrix; a last column of ones, if any, stays."""
 
     centre: np.ndarray
@@ -39,7 +39,7 @@ class Columns:
     """Whether the last column is constant."""
 
     @classmethod
-    def of(cls, moments: Moments, constant: bool) -> Columns:
+    def of(cls, moments: Moments, constant: bool) -> StandardColumns:
         """Columns without spread are not scaled."""
         spread = np.sqrt(moments.squares / moments.weight)
         centre, scale = moments.mean, spread
@@ -74,9 +74,9 @@ class Columns:
 class Standardization:
     """How training sees dense features; features of other kinds it sees as they are."""
 
-    nodes: Columns | None = None
+    nodes: StandardColumns | None = None
     """None where node features are not dense, or not to be changed."""
-    edges: Columns | None = None
+    edges: StandardColumns | None = None
 
     @classmethod
     def of(
@@ -84,8 +84,8 @@ class Standardization:
     ) -> Standardization:
         """By the moments of node and edge features, None where these are not dense."""
         return cls(
-            None if nodes is None or not nodes.weight else Columns.of(nodes, space.bias),
-            None if edges is None or not edges.weight else Columns.of(edges, True),
+            None if nodes is None or not nodes.weight else StandardColumns.of(nodes, space.bias),
+            None if edges is None or not edges.weight else StandardColumns.of(edges, True),
         )
 
     @property
@@ -105,20 +105,20 @@ class Standardization:
         self, space: FeatureSpace, theta: np.ndarray, n_labels: int
     ) -> np.ndarray:
         """Weights for features as given, from those that training has found."""
-        return self._changed(space, theta, n_labels, Columns.to_given)
+        return self._changed(space, theta, n_labels, StandardColumns.to_given)
 
     def weights_for_training(
         self, space: FeatureSpace, theta: np.ndarray, n_labels: int
     ) -> np.ndarray:
         """Weights for training to begin with, from those for features as given."""
-        return self._changed(space, theta, n_labels, Columns.to_standard)
+        return self._changed(space, theta, n_labels, StandardColumns.to_standard)
 
     def _changed(
         self,
         space: FeatureSpace,
         theta: np.ndarray,
         n_labels: int,
-        change: Callable[[Columns, np.ndarray], None],
+        change: Callable[[StandardColumns, np.ndarray], None],
     ) -> np.ndarray:
         if self.trivial:
             return theta

@@ -33,7 +33,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ContainerKind:
     """What a file may be."""
 
     format: str
@@ -46,7 +46,10 @@ class Kind:
 
 
 def write_container(
-    path: Path, kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    path: Path,
+    kind: ContainerKind,
+    description: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
 ) -> None:
     """Write the file beside ``path`` first and put it in its place when it is complete.
 
@@ -74,7 +77,7 @@ def write_container(
     _flush_folder(os.path.dirname(os.path.realpath(path)))
 
 
-def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]:
+def read_container(path: Path, kind: ContainerKind) -> tuple[dict[str, Any], Arrays, str]:
     """(description, arrays, version of robustruct that wrote them)."""
     path = checked_path(path)
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
@@ -103,7 +106,7 @@ def read_container(path: Path, kind: Kind) -> tuple[dict[str, Any], Arrays, str]
     return description, arrays, header.get("written_by", "an unknown version")
 
 
-def _check_header(path: Path, kind: Kind, header: Mapping[str, str]) -> None:
+def _check_header(path: Path, kind: ContainerKind, header: Mapping[str, str]) -> None:
     if header.get("format") != kind.format:
         raise _refusal(path, f"it is a safetensors file, but not one that {kind.writer} wrote")
     version = header.get("format_version", "")

@@ -9,50 +9,19 @@ from robustruct._lazy import names_from
 if TYPE_CHECKING:
     from robustruct.game.dual_decomposition import DualDecomposition
     from robustruct.game.game import Game, Play
-    from robustruct.game.interior_point import InteriorPoint
-    from robustruct.game.linear_program import LinearProgram
-    from robustruct.game.single_node import NodeGame, node_game
-    from robustruct.game.solve import GameSolution, solve_batch, solve_game, solve_games
     from robustruct.game.solver import GameSolver
-    from robustruct.game.solvers import SOLVERS, solver_by_name
     from robustruct.status import Status
 
-__all__ = [
-    "SOLVERS",
-    "DualDecomposition",
-    "Game",
-    "GameSolution",
-    "GameSolver",
-    "InteriorPoint",
-    "LinearProgram",
-    "NodeGame",
-    "Play",
-    "Status",
-    "node_game",
-    "solve_batch",
-    "solve_game",
-    "solve_games",
-    "solver_by_name",
-]
+__all__ = ["DualDecomposition", "Game", "GameSolver", "Play", "Status"]
 
-# Training needs games but none of the solvers, each of which brings compiled code.
+# Training needs games but none of the solvers.
 __getattr__, __dir__ = names_from(
     __name__,
     {
-        "SOLVERS": "robustruct.game.solvers",
         "DualDecomposition": "robustruct.game.dual_decomposition",
         "Game": "robustruct.game.game",
-        "GameSolution": "robustruct.game.solve",
         "GameSolver": "robustruct.game.solver",
-        "InteriorPoint": "robustruct.game.interior_point",
-        "LinearProgram": "robustruct.game.linear_program",
-        "NodeGame": "robustruct.game.single_node",
         "Play": "robustruct.game.game",
         "Status": "robustruct.status",
-        "node_game": "robustruct.game.single_node",
-        "solve_batch": "robustruct.game.solve",
-        "solve_game": "robustruct.game.solve",
-        "solve_games": "robustruct.game.solve",
-        "solver_by_name": "robustruct.game.solvers",
     },
 )

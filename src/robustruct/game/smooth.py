@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustruct.game.game import Game, Play
-from robustruct.inference import Marginals, marginals
+from robustruct.inference import NodeMarginals, marginals
 from robustruct.scores import Scores
 
 MOST_STEPS = 2300
@@ -69,7 +69,7 @@ def play_smooth(
 
 def gibbs(
     game: Game, p: np.ndarray, temperature: float, n_jobs: int | None, *, edges: bool = False
-) -> Marginals:
+) -> NodeMarginals:
     """The best adversary against p: the Gibbs distribution of (ψ + w L'p) / T."""
     augmented = game.scores.unary + game.weight[:, None] * (p @ game.cost)
     return marginals(
@@ -85,7 +85,7 @@ def at_temperature(scores: Scores, temperature: float, unary: np.ndarray | None 
     return replace(scores, unary=unary / temperature, tables=scores.tables / temperature)
 
 
-def _answer(game: Game, p: np.ndarray, temperature: float, found: Marginals) -> _Answer:
+def _answer(game: Game, p: np.ndarray, temperature: float, found: NodeMarginals) -> _Answer:
     starts = game.scores.batch.node_offsets[:-1]
     expected = found.nodes @ game.cost.T
     least = np.where(_allowed(game), expected, np.inf).min(axis=1)

@@ -2,7 +2,7 @@
 
 from robustruct.graphs.batch import Batch
 from robustruct.graphs.graph import Graph, chain_edges, checked_edges, n_rows
-from robustruct.graphs.triangulation import structure_name, treewidth
+from robustruct.graphs.triangulation import treewidth
 
 __all__ = [
     "Batch",
@@ -10,6 +10,5 @@ __all__ = [
     "chain_edges",
     "checked_edges",
     "n_rows",
-    "structure_name",
     "treewidth",
 ]

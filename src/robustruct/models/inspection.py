@@ -17,6 +17,8 @@ from robustruct.models.estimator import Estimator
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
+__all__ = ["Contribution", "Explanation"]
+
 
 class Inspection(Estimator):
     """The part of a model that shows its weights."""

@@ -24,7 +24,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, PackedNames
 from robustruct.formats.container import (
     Arrays,
-    Kind,
+    ContainerKind,
     read_container,
     write_container,
 )
@@ -41,7 +41,7 @@ from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import ROUNDING, Record, records
 from robustruct.status import Status
 
-MODEL = Kind("robustruct-model", 3, "model.save()", oldest=3)
+MODEL = ContainerKind("robustruct-model", 3, "model.save()", oldest=3)
 """In files of format 1 rows of cost matrices were the predicted labels; models of format 2 had
 parameters that are now options of ``fit``, or parts of others."""
 

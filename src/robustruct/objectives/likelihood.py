@@ -20,6 +20,8 @@ from robustruct.features import adjoint, labelling_features
 from robustruct.inference import marginals, score_of
 from robustruct.objectives.adversarial import Problem
 
+__all__ = ["Likelihood"]
+
 INERTIA = 0.8  # of the average; with 0.5 to 0.9 gaps are alike
 NEWTON = 8  # steps towards the best c; every c is a bound
 

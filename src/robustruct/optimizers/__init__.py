@@ -1,14 +1,23 @@
 """How an objective is minimised: one contract, one file per optimizer."""
 
-from typing import Any
+from __future__ import annotations
 
-__all__ = ["Subgradient"]
+from typing import TYPE_CHECKING
 
+from robustruct._lazy import names_from
 
-def __getattr__(name: str) -> Any:
-    """`Subgradient`, whose game solvers bring much compiled code, when it is asked for."""
-    if name != "Subgradient":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from robustruct.optimizers.optimizer import Optimizer, Record
     from robustruct.optimizers.subgradient import Subgradient
 
-    return Subgradient
+__all__ = ["Optimizer", "Record", "Subgradient"]
+
+# The solvers of games that `Subgradient` needs are loaded with it only.
+__getattr__, __dir__ = names_from(
+    __name__,
+    {
+        "Optimizer": "robustruct.optimizers.optimizer",
+        "Record": "robustruct.optimizers.optimizer",
+        "Subgradient": "robustruct.optimizers.subgradient",
+    },
+)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
-from robustruct.formats.container import Arrays, Kind, read_container, write_container
+from robustruct.formats.container import Arrays, ContainerKind, read_container, write_container
 from robustruct.formats.output import checked_path
 from robustruct.formats.text import shown
 from robustruct.optimizers.optimizer import Resumable, inside
@@ -29,7 +29,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHECKPOINT = Kind("robustruct-checkpoint", 6, "a fit with checkpoint=...")
+CHECKPOINT = ContainerKind("robustruct-checkpoint", 6, "a fit with checkpoint=...")
 NAME = re.compile(r"checkpoint-(\d{6,})\.safetensors")
 UNFINISHED = re.compile(NAME.pattern + r"\.[0-9a-f]{8}\.tmp|\.tmp\w{6}")
 """Ours, and those that safetensors writes before it gives them our name."""

@@ -50,7 +50,7 @@ def lower_bounds(shards: Shards) -> LowerBounds:
     return LowerBounds(outline.alpha, scales.squares, scales.scaled_l1(outline.l1))
 
 
-class Descent:
+class LBFGSState:
     """Where L-BFGS has got to."""
 
     def __init__(self, theta: np.ndarray, n_passes: int = 0) -> None:
@@ -113,7 +113,9 @@ class _Parts:
 class _Evaluations:
     """The objective with its certificate, evaluated once where it is asked for twice."""
 
-    def __init__(self, shards: Shards, progress: Progress, descent: Descent, max_iter: int) -> None:
+    def __init__(
+        self, shards: Shards, progress: Progress, descent: LBFGSState, max_iter: int
+    ) -> None:
         self.shards, self.progress, self.descent = shards, progress, descent
         self.max_iter, self.begun = max_iter, descent.n_passes
         self.l1 = shards.tuning.scales.scaled_l1(shards.outline.l1)
@@ -160,10 +162,12 @@ def fit_likelihood(
     none = np.zeros(shards.outline.n_weights)
     # Workers that start again go on counting where the last certificate was.
     begun = max(n_passes, progress.n_iter)
-    descent = Descent(none if start is None else shards.tuning.scales.divided(start), begun)
+    descent = LBFGSState(none if start is None else shards.tuning.scales.divided(start), begun)
     progress.advice = "Raise max_iter or tol, or use a larger alpha, which converges faster."
     evaluate = _Evaluations(shards, progress, descent, max_iter)
     progress.resume(descent)
+    if evaluate.done():  # and kept so
+        return
     try:
         while not evaluate.done():
             if _descend(evaluate):

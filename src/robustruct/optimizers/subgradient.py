@@ -1,7 +1,11 @@
-"""Stochastic subgradient descent: the training algorithm of the paper.
+"""The paper's way to train (Fathony et al. 2018, section 3.2): stochastic subgradients.
 
-A step solves the games of a few samples at the current θ; with their adversaries q, a subgradient
-of the objective is alpha θ + Σ_s share_s (Φ_s(q_s) − Φ_s(y_s)). The method has no gap of its own,
+It solves games by game/dual_decomposition.py, or by any other solver; names are the same in both
+files, p and r for the players on nodes, q for the paper's Q. They are two, not one, because games
+are below optimizers: `solve_game` has the solver without any training.
+
+A step solves the games of a few samples at the current θ; with their adversaries Q*, a subgradient
+of the objective is alpha θ + Σ_s share_s (Φ_s(Q*_s) − Φ_s(y_s)). The method has no gap of its own,
 so one is made: averages over the passes, in which pass n weighs as much as n, give
 
 * weights θ̄, for which all games are solved now and then: the primal bound;
@@ -76,7 +80,7 @@ class Subgradient(Optimizer):
         fit_subgradient(local, task.progress, task.max_iter, task.seed, task.start, self)
 
 
-class Descent:
+class SubgradientDescent:
     """Weights, and the averages that certify them."""
 
     def __init__(self, problem: Problem, options: Subgradient, start: np.ndarray | None) -> None:
@@ -173,7 +177,7 @@ def fit_subgradient(
 
     A certificate costs about a pass, so there is one after passes 1, 2, 4, 8, ... only.
     """
-    descent = Descent(problem, options or Subgradient(), start)
+    descent = SubgradientDescent(problem, options or Subgradient(), start)
     progress.resume(descent)
     while descent.n_passes < max_iter and not progress.finished:
         descent.run_pass(seed)

@@ -23,7 +23,7 @@ MOST_POINTS = 120  # of a line
 
 
 @dataclass(frozen=True)
-class Scale:
+class DrawnScale:
     """From values to places, 0 at the low end and 1 at the high one."""
 
     low: float
@@ -42,15 +42,15 @@ class Scale:
         return ticks(self.low, self.high, log=self.log)
 
 
-def scale_for(axis: Axis, values: Sequence[float]) -> Scale:
+def scale_for(axis: Axis, values: Sequence[float]) -> DrawnScale:
     """A scale over values, or over the positive ones of a logarithmic axis."""
     if axis.log:
         positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
         low, high = min(positive), max(positive)
-        return Scale(low, high if high > low else low * 10, log=True)
+        return DrawnScale(low, high if high > low else low * 10, log=True)
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
-    return Scale(low - room if low != 0 else 0.0, high + room)
+    return DrawnScale(low - room if low != 0 else 0.0, high + room)
 
 
 def short(label: str) -> str:
@@ -76,7 +76,7 @@ def line_chart(chart: LineChart) -> Html:
     return tag("figure", legend(names), _box(chart.title, drawn, HEIGHT), class_="chart")
 
 
-def _line(line: Line, x_scale: Scale, y_scale: Scale) -> list[Html]:
+def _line(line: Line, x_scale: DrawnScale, y_scale: DrawnScale) -> list[Html]:
     kept = _spread(len(line.x), line.marked)
     places = [(x_scale.place(line.x[i]), 1 - y_scale.place(line.y[i])) for i in kept]
     name = line.name.lower()
@@ -117,7 +117,7 @@ def _spread(n: int, marked: int | None) -> list[int]:
     return sorted(kept if marked is None else kept | {marked})
 
 
-def _grid(axis: Axis, scale: Scale) -> list[Html]:
+def _grid(axis: Axis, scale: DrawnScale) -> list[Html]:
     """The x axis."""
     drawn = []
     for value in scale.ticks():

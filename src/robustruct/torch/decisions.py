@@ -8,8 +8,8 @@ from torch import Tensor
 from robustruct._lazy import cached_property
 from robustruct.torch.game import (
     Costs,
-    Scores,
     SmoothGame,
+    TensorScores,
     check_feasible,
     exact_game,
     gibbs,
@@ -26,7 +26,7 @@ class Decisions:
 
     def __init__(
         self,
-        scores: Scores,
+        scores: TensorScores,
         costs: Costs,
         temperature: float,
         game: bool,
@@ -71,10 +71,10 @@ class Decisions:
         # Token by token the choice could break a rule: take the best choice that keeps them all.
         unary = torch.where(torch.isneginf(self.scores.unary), -torch.inf, gains)
         pairwise = torch.where(torch.isneginf(self.scores.pairwise), -torch.inf, 0.0)
-        kept = Scores(unary, pairwise.to(unary.dtype), self.scores.parents, self.scores.alive)
+        kept = TensorScores(unary, pairwise.to(unary.dtype), self.scores.parents, self.scores.alive)
         return self._best(kept)
 
-    def _best(self, scores: Scores) -> Tensor:
+    def _best(self, scores: TensorScores) -> Tensor:
         labels, values = scores.forests().max_product(scores.unary, scores.pairwise)
         check_feasible(values)
         return labels

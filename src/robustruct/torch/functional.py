@@ -83,7 +83,7 @@ def adversarial_loss(
     max_iter : int
         Most steps of the predictor, each of which passes messages once.
     """
-    samples = Samples.checked(unary, pairwise, parents, tags, node_weight, mask)
+    samples = TensorSamples.checked(unary, pairwise, parents, tags, node_weight, mask)
     matrix, t = scaled(cost, unary, temperature)
     kind = "likelihood" if temperature == float("inf") else "game"
     return samples.loss(kind, matrix, t, reduction, tol, max_iter)
@@ -108,7 +108,7 @@ def ssvm_loss(
     unary, pairwise, parents, tags, cost, node_weight, mask, temperature, reduction
         See `robustruct.torch.functional`.
     """
-    samples = Samples.checked(unary, pairwise, parents, tags, node_weight, mask)
+    samples = TensorSamples.checked(unary, pairwise, parents, tags, node_weight, mask)
     matrix, t = scaled(cost, unary, temperature)
     kind = "likelihood" if temperature == float("inf") else "hinge"
     return samples.loss(kind, matrix, t, reduction)
@@ -136,7 +136,7 @@ def crf_loss(
         Play no part; they are taken so that the three losses can be exchanged for each other.
     temperature : float
     """
-    samples = Samples.checked(unary, pairwise, parents, tags, node_weight, mask)
+    samples = TensorSamples.checked(unary, pairwise, parents, tags, node_weight, mask)
     check_temperature(temperature)
     if not 0 < temperature < float("inf"):
         raise InvalidInputError(
@@ -159,7 +159,7 @@ def scaled(cost: Any, unary: Tensor, temperature: float) -> tuple[Tensor, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class TensorSamples:
     """A checked batch; chains have their nodes at the front, without gaps."""
 
     unary: Tensor
@@ -178,7 +178,7 @@ class Samples:
         tags: Tensor,
         node_weight: Tensor | None,
         mask: Tensor | None,
-    ) -> Samples:
+    ) -> TensorSamples:
         """Of the arguments of a loss."""
         check_scores(unary, "unary", None, layout="n_samples, n_nodes")
         check_tags_type(tags, unary)
@@ -193,13 +193,13 @@ class Samples:
         given = cls(unary, pairwise, parents, tags, alive, weights(node_weight, unary))
         return given.cleared() if mask is None or parents is not None else given.compressed()
 
-    def compressed(self) -> Samples:
+    def compressed(self) -> TensorSamples:
         """Chains without the gaps that their masks leave."""
         order = front_first(self.alive)
         pairwise = self.pairwise
         if pairwise.dim() == 4:
             pairwise = pairwise.gather(1, order[:, :, None, None].expand_as(pairwise))
-        return Samples(
+        return TensorSamples(
             self.unary.gather(1, order[:, :, None].expand_as(self.unary)),
             pairwise,
             None,
@@ -208,9 +208,9 @@ class Samples:
             self.weight.gather(1, order),
         ).cleared()
 
-    def cleared(self) -> Samples:
+    def cleared(self) -> TensorSamples:
         """Without what stands where no node is."""
-        return Samples(
+        return TensorSamples(
             torch.where(self.alive[:, :, None], self.unary, 0.0),
             self.pairwise,
             self.parents,

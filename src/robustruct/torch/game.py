@@ -23,7 +23,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.torch.message_passing import (
     Beliefs,
     Forests,
-    Structure,
+    TensorStructure,
     parents_of,
     structure_of,
 )
@@ -35,7 +35,7 @@ FIRST_CURVATURE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class TensorScores:
     """A batch of samples in the numbers that are computed with."""
 
     unary: Tensor
@@ -47,7 +47,7 @@ class Scores:
     alive: Tensor
     """(B, n) bool."""
 
-    def structure(self) -> Structure:
+    def structure(self) -> TensorStructure:
         """The forests with their tables of pairs."""
         return structure_of(self.parents, self.alive, self.pairwise)
 
@@ -79,14 +79,14 @@ class Costs:
 
 
 def gibbs(
-    scores: Scores, temperature: float, tilt: Tensor | None = None, *, edges: bool = False
+    scores: TensorScores, temperature: float, tilt: Tensor | None = None, *, edges: bool = False
 ) -> Beliefs:
     """The distribution exp((ψ + tilt) / T) / Z."""
     unary = scores.unary / temperature if tilt is None else (scores.unary + tilt) / temperature
     return scores.structure().sum_product(unary, scores.pairwise / temperature, edges=edges)
 
 
-def possible_labels(scores: Scores) -> Tensor:
+def possible_labels(scores: TensorScores) -> Tensor:
     """(B, n, k) bool, the labels that some labelling has without a score of -inf."""
     everything = torch.ones_like(scores.unary, dtype=torch.bool)
     if not bool(torch.isneginf(scores.unary).any() | torch.isneginf(scores.pairwise).any()):
@@ -157,7 +157,7 @@ class _Point:
 class SmoothGame:
     """The game of temperature T > 0 in every sample of a batch."""
 
-    def __init__(self, scores: Scores, costs: Costs, temperature: float) -> None:
+    def __init__(self, scores: TensorScores, costs: Costs, temperature: float) -> None:
         self.scores, self.costs, self.temperature = scores, costs, temperature
         self.structure = scores.structure()
         self.allowed = possible_labels(scores)
@@ -236,7 +236,7 @@ class Equilibrium:
     """As of `Beliefs`."""
 
 
-def exact_game(scores: Scores, costs: Costs, tol: float) -> Equilibrium:
+def exact_game(scores: TensorScores, costs: Costs, tol: float) -> Equilibrium:
     """The equilibria that compiled code finds, on the CPU."""
     from robustruct.game.game import Game
     from robustruct.game.solve import solutions, solve_batch

@@ -27,8 +27,8 @@ from robustruct.torch.checks import (
     values_known,
 )
 from robustruct.torch.decisions import Decisions
-from robustruct.torch.functional import MAX_ITER, TOL, Samples, front_first, weights
-from robustruct.torch.game import Costs, Scores
+from robustruct.torch.functional import MAX_ITER, TOL, TensorSamples, front_first, weights
+from robustruct.torch.game import Costs, TensorScores
 from robustruct.torch.message_passing import working_dtype
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _ChainLayer(nn.Module):
         tags: Tensor | None,
         mask: Tensor | None,
         node_weight: Tensor | None,
-    ) -> tuple[Samples, Tensor]:
+    ) -> tuple[TensorSamples, Tensor]:
         """The checked batch with the scores of its starts and ends, and where its tokens stood."""
         layout = "batch, time" if self.batch_first else "time, batch"
         check_scores(emissions, "emissions", self.num_tags, layout=layout)
@@ -162,13 +162,13 @@ class _ChainLayer(nn.Module):
         check_values(rows, "emissions", alive, tags, node_weight)
         given = torch.zeros_like(alive, dtype=torch.long) if tags is None else tags
         scores = rows.to(torch.promote_types(rows.dtype, self.transitions.dtype))
-        samples = Samples(
+        samples = TensorSamples(
             scores, self.transitions, None, given, alive, weights(node_weight, scores)
         )
         samples = samples.cleared() if mask is None else samples.compressed()
         return self._with_ends(samples), front_first(alive)
 
-    def _with_ends(self, samples: Samples) -> Samples:
+    def _with_ends(self, samples: TensorSamples) -> TensorSamples:
         """Scores of starts and ends, and the rules."""
         alive = samples.alive
         first = torch.zeros_like(alive)
@@ -181,9 +181,9 @@ class _ChainLayer(nn.Module):
             unary = torch.where(first[:, :, None] & torch.isneginf(self._starts), -torch.inf, unary)
             unary = torch.where(last[:, :, None] & torch.isneginf(self._ends), -torch.inf, unary)
             pairs = torch.where(torch.isneginf(self._pairs), -torch.inf, pairs)
-        return Samples(unary, pairs, None, samples.tags, alive, samples.weight)
+        return TensorSamples(unary, pairs, None, samples.tags, alive, samples.weight)
 
-    def _check_rules(self, samples: Samples) -> None:
+    def _check_rules(self, samples: TensorSamples) -> None:
         if not self.has_rules or not values_known(samples.unary):
             return
         tags, alive = samples.tags, samples.alive
@@ -225,7 +225,9 @@ class _ChainLayer(nn.Module):
         """What decisions are made of, and (B, n) the order of places: tokens first."""
         samples, order = self._samples(emissions.detach(), None, mask, node_weight)
         dtype = working_dtype(emissions.device)
-        scores = Scores(samples.unary.to(dtype), samples.pairwise.to(dtype), None, samples.alive)
+        scores = TensorScores(
+            samples.unary.to(dtype), samples.pairwise.to(dtype), None, samples.alive
+        )
         costs = Costs(self.cost.to(dtype), samples.weight.to(dtype))
         game = self.temperature < math.inf
         found = Decisions(scores, costs, self.absolute_temperature, game, self.has_rules, self.tol)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robustruct.torch.game import Costs, Scores, SmoothGame, check_feasible, exact_game, gibbs
+from robustruct.torch.game import Costs, SmoothGame, TensorScores, check_feasible, exact_game, gibbs
 from robustruct.torch.message_passing import Beliefs, parents_of, working_dtype
 
 EXACT_TOL = 1e-6
@@ -23,7 +23,9 @@ Value = tuple[Tensor, Tensor, Tensor]
 """(B,) V(ψ), and its gradient by unary (B, n, k) and pairwise scores (as of `Beliefs`)."""
 
 
-def _game(scores: Scores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int) -> Value:
+def _game(
+    scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
+) -> Value:
     """AGM: the predictor plays what is best against the adversary."""
     if t == 0:
         found = exact_game(scores, costs, EXACT_TOL)
@@ -32,7 +34,9 @@ def _game(scores: Scores, costs: Costs, tags: Tensor, t: float, tol: float, step
     return _value(t, game.adversary(game.solve(tol, steps), edges=True))
 
 
-def _hinge(scores: Scores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int) -> Value:
+def _hinge(
+    scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
+) -> Value:
     """SSVM: the predictor plays the truth."""
     tilt = costs.matrix[tags] * costs.weight[:, :, None]
     if t > 0:
@@ -44,7 +48,7 @@ def _hinge(scores: Scores, costs: Costs, tags: Tensor, t: float, tol: float, ste
 
 
 def _likelihood(
-    scores: Scores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
+    scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
 ) -> Value:
     """CRF: costs play no part."""
     return _value(t, gibbs(scores, t, edges=True))
@@ -62,13 +66,13 @@ _VALUES: dict[str, Callable[..., Value]] = {
 }
 
 
-def _no_edges(scores: Scores) -> Tensor:
+def _no_edges(scores: TensorScores) -> Tensor:
     (n_samples, n, k), shared = scores.unary.shape, scores.pairwise.dim() == 2
     return scores.unary.new_zeros((n_samples, k, k) if shared else (n_samples, n, k, k))
 
 
 def _add_labelling(
-    scores: Scores, labels: Tensor, amount: float, nodes: Tensor, edges: Tensor
+    scores: TensorScores, labels: Tensor, amount: float, nodes: Tensor, edges: Tensor
 ) -> Tensor:
     """Add ``amount`` to the nodes and edges of a labelling (B, n); return its scores (B,)."""
     (n_samples, n, k), alive = scores.unary.shape, scores.alive
@@ -116,7 +120,7 @@ def structured_loss(
     the cost.
     """
     dtype, like = working_dtype(unary.device), _output_dtype(unary)
-    scores = Scores(unary.to(dtype), pairwise.to(dtype), parents, alive)
+    scores = TensorScores(unary.to(dtype), pairwise.to(dtype), parents, alive)
     costs = Costs(cost.to(dtype), weight.to(dtype))
     value, nodes, edges = _VALUES[kind](scores, costs, tags, temperature, tol, max_iter)
     loss = value - _add_labelling(scores, tags, -1.0, nodes, edges)

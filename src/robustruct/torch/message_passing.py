@@ -55,14 +55,14 @@ class Beliefs:
     asked for."""
 
 
-class Structure(Protocol):
+class TensorStructure(Protocol):
     """What the samples of a batch look like."""
 
     def sum_product(self, unary: Tensor, pairwise: Tensor, *, edges: bool = False) -> Beliefs:
         """Marginals under these scores."""
 
 
-def structure_of(parents: Tensor | None, alive: Tensor, pairwise: Tensor) -> Structure:
+def structure_of(parents: Tensor | None, alive: Tensor, pairwise: Tensor) -> TensorStructure:
     """Of samples whose nodes are ``alive`` (B, n); ``parents`` None: chains, nodes at the front."""
     if parents is None and pairwise.dim() == 2:
         return Chains(alive)
