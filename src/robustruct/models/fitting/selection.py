@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from robustruct.errors import warn
 from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
-from robustruct.models.fitting.splitting import splits
+from robustruct.models.fitting.splitting import group_codes, splits
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -96,7 +96,7 @@ def choose(
     with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as race.show:
         for place in race.starts():
             race.run(place)
-        while (place := race.next_place()) is not None:
+        for place in race.search():
             race.run(place)
         for finalists in race.rounds():
             race.run_on_next_fold(finalists)
@@ -107,7 +107,10 @@ def choose(
             "better one.",
             CutShort,
         )
-    return Choice.of(race.tried())
+    choice = Choice.of(race.tried())
+    if max_time is None:  # then the model is, to the bit, that of a fit with these parameters
+        return choice
+    return replace(choice, start=race.folds[0].start(choice.best.setting))
 
 
 @dataclass(eq=False)
@@ -183,7 +186,8 @@ class Race:
         relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
         self.members = members(model, relaxed)
         self.alphas = listed_alphas(model)
-        self.splits = splits(model, batch.n_samples, batch.n_nodes, cv)
+        groups = group_codes(shards.samples.groups, batch.n_samples)
+        self.splits = splits(model, groups, batch.n_nodes, cv)
         self.wants_all_folds = not isinstance(cv, str)
         self.folds = [Fold(model, shards, plan, *self.splits[0])]
         self.entries: dict[Place, Entry] = {}
@@ -195,7 +199,8 @@ class Race:
     def starts(self) -> Iterator[Place]:
         """The corners at their usual penalty; of penalties that are listed, all with all members.
 
-        They may take half of the time, of which each leaves as much to every one that follows.
+        They may take half of the time, each half of what is left of that: the first is the fastest,
+        and one has to be trained to its tolerance. What is cut goes on later (see `open_places`).
         """
         corners = [one for one in self.members if one not in BETWEEN] or self.members
         places = [Place(*one, 0) for one in corners]
@@ -205,27 +210,30 @@ class Race:
             if not self.has_time():
                 break
             if self.max_time is not None:
-                self.share = max(self.left() - 0.5 * self.max_time, 0.0) / (len(places) - n)
+                self.share = max(self.left() - 0.5 * self.max_time, 0.0) / min(len(places) - n, 2)
             yield place
         self.share = math.inf
 
-    def next_place(self) -> Place | None:
-        """A setting whose trial can change the choice; None if there is none, or no time."""
-        place = next(self.open_places(), None)
-        return place if place is not None and self.has_time() else None
+    def search(self) -> Iterator[Place]:
+        """Settings whose trial can change the choice, in view of all trials before."""
+        while (place := next(self.open_places(), None)) is not None and self.has_time():
+            yield place
 
     def open_places(self) -> Iterator[Place]:
         """Members between others, then neighbours along alpha, then what missed its tolerance.
 
-        The last comes first where it is the best. Members that are clearly worse are left alone.
+        Members that are clearly worse than the best are left alone. Where nothing has reached its
+        tolerance, something has to first.
         """
+        if not any(entry.trusted for entry in self.entries.values()):
+            yield from (place for place, entry in self.entries.items() if entry.unfinished)
         by_member: dict[Member, Entry] = {}
         for entry in self.ranked():
             by_member.setdefault(entry.place[:2], entry)
         best, *others = by_member.values()
         near = [best, *(one for one in others if not best.trial.better(one.trial, CLEAR))]
         unfinished = [entry.place for entry in near if entry.unfinished]
-        if self.alphas or best.unfinished:
+        if self.alphas:
             yield from unfinished
             return
         close = {entry.place[:2] for entry in near}
@@ -404,7 +412,11 @@ class Race:
 
     def _final_fit(self) -> float:
         """Seconds that the fit of the best setting on all samples may take."""
-        return FINAL_FIT * self.ranked()[0].seconds if self.entries else 0.0
+        if not self.entries:
+            return 0.0
+        member = self.ranked()[0].place[:2]
+        alike = (one.seconds for one in self.entries.values() if one.place[:2] == member)
+        return FINAL_FIT * max(alike)  # most of them had weights to start from
 
     def _seconds(self) -> float | None:
         """What a trial may take: it leaves enough for the last fit."""
