@@ -49,7 +49,7 @@ def a_race(members=CRF_ALONE, baseline=1000.0, enough=14):
 
 
 def enter(race, place, found, trusted=True, unfinished=False):
-    entry = race.entries.get(place) or Entry(place, all(p[:2] != place[:2] for p in race.entries))
+    entry = race.entries.get(place) or Entry(place)
     entry.found, entry.trial, entry.best = [{Variant("map"): found}], found, Variant("map")
     entry.trusted, entry.unfinished = trusted, unfinished
     race.entries[place] = entry
@@ -80,7 +80,7 @@ def test_a_single_peak_is_found_wherever_it_lies(peak):
     steps, best = walked(lambda step: trial(1 + abs(step - peak)))
     assert best == peak
     assert {peak - 1, peak + 1} <= {*steps}
-    assert len(steps) <= abs(peak) + 3
+    assert len(steps) <= abs(peak) + 4
 
 
 def test_the_walk_ends_even_if_ever_weaker_is_ever_better():

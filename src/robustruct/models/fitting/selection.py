@@ -118,8 +118,6 @@ class Entry:
     """A setting in the race."""
 
     place: Place
-    is_first: bool
-    """Whether it is the first of its member."""
     found: list[dict[Variant, Trial]] = field(default_factory=list)
     """Costs in each fold that it ran on."""
     trusted: bool = True
@@ -247,20 +245,24 @@ class Race:
     def neighbours(self, entry: Entry) -> Iterator[Place]:
         """The next stronger and the next weaker penalty, if they are open.
 
-        From the best setting of a member one step is tried in each direction. It goes on to weaker
-        penalties only while these cost clearly less, or while nothing is learnt: noise must not
-        lead to penalties that hold nothing back.
+        From the first setting of a member one step is tried in each direction, as later folds may
+        prefer it. From the best one it goes on to stronger penalties, and to weaker ones only while
+        these cost clearly less, or while nothing is learnt: noise must not lead to penalties that
+        hold nothing back.
         """
-        step = entry.place.step
-        stronger, weaker = (entry.place._replace(step=step + by) for by in (-1, 1))
-        if stronger not in self.entries and stronger.step >= -FARTHEST:
-            yield stronger
+        place, step = entry.place, entry.place.step
+        stronger, weaker = (place._replace(step=step + by) for by in (-1, 1))
         before = self.entries.get(stronger)
         learnt = entry.trial.better(self.baseline, CLEAR)
-        gained = before is None or entry.trial.better(before.trial, CLEAR)
-        goes_on = entry.is_first or gained or (not learnt and step < self.enough)
-        if goes_on and weaker not in self.entries and weaker.step <= FARTHEST:
-            yield weaker
+        gained = before is not None and entry.trial.better(before.trial, CLEAR)
+        wanted = [stronger]
+        if gained or (not learnt and step < self.enough):
+            wanted.append(weaker)
+        first = next(one for one in self.entries if one[:2] == place[:2])
+        wanted.append(first._replace(step=first.step + 1))
+        for one in wanted:
+            if one not in self.entries and abs(one.step) <= FARTHEST:
+                yield one
 
     def as_strong(self, member: Member, other: Place) -> Place:
         """The place of a member whose penalty is nearest in strength to that of another place."""
@@ -290,7 +292,9 @@ class Race:
         def rank(entry: Entry) -> tuple[bool, int, float, int, int]:
             place, runs = entry.place, entry.trusted or entry.unfinished
             member = self.members.index(place[:2])
-            return runs, len(entry.found), entry.trial.score, -place.step, -member
+            strength = round(math.log(self.strength(place), STEP))  # in steps, as members differ
+            strength = -place.step if self.alphas else strength
+            return runs, len(entry.found), entry.trial.score, strength, -member
 
         return sorted(self.entries.values(), key=rank, reverse=True)
 
@@ -299,8 +303,7 @@ class Race:
     def run(self, place: Place) -> None:
         """Train a setting on the first fold, or go on with that, and look at its costs."""
         fold, known = self.folds[0], self.entries.get(place)
-        is_first = all(one[:2] != place[:2] for one in self.entries)
-        entry = known or Entry(place, is_first)
+        entry = known or Entry(place)
         most = _passes(self.model)
         if place.temperature > 0.0 or entry.passes >= most:
             entry.passes = most
