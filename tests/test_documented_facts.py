@@ -14,10 +14,10 @@ import robustruct
 from robustruct import AGM, CRF, SSVM, AutoModel, solve_game
 from robustruct.cli.app import app
 from robustruct.compat.sklearn_crfsuite import estimator
-from robustruct.models.fitting import selection
+from robustruct.models.fitting import selection, splitting
 
 DOCS = Path(__file__).parent.parent / "docs"
-WORDS = dict(enumerate(["six", "seven", "eight", "nine", "ten"], 6))
+WORDS = dict(enumerate(["two", "three", "four", "five", "six", "seven", "eight"], 2))
 
 
 def text_of(thing: object) -> str:
@@ -59,12 +59,15 @@ def test_models_have_the_temperature_of_their_games() -> None:
     np.testing.assert_allclose(solved.adversary_nodes, played.adversary_nodes, atol=1e-4)
 
 
-def test_how_many_settings_are_compared_once_more() -> None:
-    finalists = WORDS[selection.FINALISTS]
-    assert f"the best {finalists} settings once more" in text_of(AGM.fit)
-    assert f"({finalists} settings at most)" in text_of(DOCS / "choosing.md")
+def test_how_many_settings_run_on_further_folds() -> None:
+    second, third, others = (WORDS[n] for n in selection.FINALISTS)
+    assert f"the best {second} on the second" in text_of(AGM.fit)
+    said = text_of(DOCS / "choosing.md")
+    assert (
+        f"{second} on the second, {third} on the third and {others} on each of the others" in said
+    )
     for place in (AGM.fit, DOCS / "choosing.md"):
-        assert f"from {selection.LARGE:,} nodes on" in text_of(place)
+        assert f"from {splitting.LARGE:,} nodes on" in text_of(place)
 
 
 def test_the_gaps_of_the_stand_in_for_crfsuite() -> None:

@@ -41,13 +41,16 @@ def test_costs_are_those_of_the_models(compared: Comparison) -> None:
         assert 0 < method.seconds <= method.seconds_in_all
 
 
-def test_alpha_is_chosen_on_training_samples_and_not_at_an_edge(compared: Comparison) -> None:
+def test_alpha_is_chosen_on_training_samples(compared: Comparison) -> None:
     for method in compared.methods:
         model = method.fits[0].model
         assert method.alphas == [model.alpha_]
-        tried = sorted(model.alpha_scores_)
-        if method.name != "auto":  # which goes on from where another member was best
-            assert tried[0] < model.alpha_ < tried[-1] or len(tried) == 15
+        tried = {one.alpha for one in model.trials_}
+        assert model.alpha_ in tried
+        if method.name != "auto":  # the usual penalty, and one at least to either side of it
+            train = counter("train", 20)
+            usual = type(model)("absolute").fit(train.X, train.y).alpha_
+            assert min(tried) < usual < max(tried)
 
 
 def test_differences_are_between_all_pairs(compared: Comparison) -> None:
@@ -169,7 +172,7 @@ def method(name: str, cost: float, model=None, gap: float = 0.0, cut_short: int 
 
 
 class Fitted:
-    alpha_, temperature_, decision_, member_ = 0.25, 1.0, "bayes", "SSVM"
+    alpha_, temperature_, decision_, decision_scale_, member_ = 0.25, 1.0, "bayes", 1.0, "SSVM"
 
 
 def pairs_with(p_values: dict[tuple[str, str], float]) -> list[Difference]:
@@ -193,6 +196,8 @@ def test_what_is_recommended_is_the_family_unless_it_is_clearly_worse() -> None:
     )
     worse = {**level, ("auto", "AGM"): 0.01}
     assert recommendation(methods, pairs_with(worse)).model == "AGM"
+    methods[0].model.decision_scale_ = 0.5  # no option of train: it has to be chosen again
+    assert recommendation(methods, pairs_with(level)).options["alpha"] == "auto"
 
 
 def test_what_was_not_trained_is_neither_worse_nor_better() -> None:

@@ -74,7 +74,8 @@ def test_rules_are_kept_at_every_scale():
         model.decision_scale_ = scale
         for labels in model.predict(X):
             assert all(
-                b != "I-x" or a in ("B-x", "I-x") for a, b in zip(["O", *labels], labels, strict=False)
+                b != "I-x" or a in ("B-x", "I-x")
+                for a, b in zip(["O", *labels], labels, strict=False)
             )
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, RepeatedKFold
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold
 
 from corpora import load_wnut17, name_attributes
 from robustruct import AGM, CRF, SSVM, AutoModel, load
@@ -25,7 +25,7 @@ from robustruct.losses import CostMatrix, as_loss
 from robustruct.models.fitting import selection
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.selection import Entry, Place, Race, steps_to_unfelt
-from robustruct.models.fitting.splitting import dealt_out, shuffler
+from robustruct.models.fitting.splitting import dealt_out, group_codes, shuffler, splits
 from robustruct.models.fitting.trials import Trial, Variant, best_constant, unit_of_alpha
 from robustruct.objectives.build import in_memory
 from robustruct.status import Status
@@ -49,7 +49,7 @@ def a_race(members=CRF_ALONE, baseline=1000.0, enough=14):
 
 
 def enter(race, place, found, trusted=True, unfinished=False):
-    entry = race.entries.get(place) or Entry(place, all(p[:2] != place[:2] for p in race.entries))
+    entry = race.entries.get(place) or Entry(place)
     entry.found, entry.trial, entry.best = [{Variant("map"): found}], found, Variant("map")
     entry.trusted, entry.unfinished = trusted, unfinished
     race.entries[place] = entry
@@ -61,7 +61,7 @@ def run(race, trial_of, trusted_of=lambda place: True):
     for place in race.starts():
         enter(race, place, trial_of(place), trusted_of(place))
         order.append(place)
-    while (place := race.next_place()) is not None:
+    for place in race.search():
         enter(race, place, trial_of(place), trusted_of(place))
         order.append(place)
         assert len(order) < 100
@@ -80,7 +80,7 @@ def test_a_single_peak_is_found_wherever_it_lies(peak):
     steps, best = walked(lambda step: trial(1 + abs(step - peak)))
     assert best == peak
     assert {peak - 1, peak + 1} <= {*steps}
-    assert len(steps) <= abs(peak) + 3
+    assert len(steps) <= abs(peak) + 4
 
 
 def test_the_walk_ends_even_if_ever_weaker_is_ever_better():
@@ -255,11 +255,11 @@ def test_what_missed_its_tolerance_goes_on_before_it_can_win():
     race = a_race()
     for place in race.starts():
         enter(race, place, trial(2.0))
-    weaker = race.next_place()
+    weaker = next(race.search())
     enter(race, weaker, trial(1.0), trusted=False, unfinished=True)
-    assert race.next_place() == weaker
+    assert next(race.search()) == weaker
     enter(race, weaker, trial(1.5), trusted=False)  # it cannot: others are followed
-    assert race.next_place() not in (None, weaker)
+    assert next(race.search()) != weaker
     assert race.ranked()[0].trusted
 
 
@@ -314,7 +314,7 @@ def test_max_time_is_used_while_settings_are_open():
     for place in race.starts():
         shares.append(race._seconds())
         enter(race, place, trial(1.0))
-    np.testing.assert_allclose(shares, [50 / 4, 50 / 3, 50 / 2, 50], rtol=0.01)
+    np.testing.assert_allclose(shares, [25, 25, 25, 50], rtol=0.01)
     race.ranked()[0].seconds = 10.0
     assert race._seconds() == pytest.approx(100 - selection.FINAL_FIT * 10, rel=0.01)
     assert race.has_time()
@@ -714,3 +714,57 @@ def test_folds_are_those_of_scikit_learn(n, n_folds, random_state):
     for mine, theirs in zip(found, repeated.split(np.arange(n)), strict=True):
         for part, other in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(part, other)
+
+
+# ---------------------------------------------------------------------------------------- groups
+
+
+@given(st.lists(st.integers(0, 8), min_size=4, max_size=60), st.integers(2, 4), st.integers(0, 99))
+def test_groups_are_never_split(groups, cv, seed):
+    codes = group_codes(groups, len(groups))
+    assert all(
+        (a == b) == (c == d)
+        for a, c in zip(groups, codes, strict=True)
+        for b, d in zip(groups, codes, strict=True)
+    )
+    model = CRF(alpha="auto", random_state=seed)
+    if len({*groups}) < cv:
+        with pytest.raises(InvalidInputError, match="group"):
+            splits(model, codes, 100, cv)
+        return
+    found = splits(model, codes, 100, cv)
+    assert len(found) == cv
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([t for _, t in found])), np.arange(len(groups))
+    )
+    for train, test in found:
+        assert not {groups[i] for i in train} & {groups[i] for i in test}
+        assert len(train) + len(test) == len(groups)
+        assert len(test)
+
+
+def test_groups_keep_a_choice_from_learning_by_heart():
+    """Copies of a sample say nothing about new ones: with groups a weak penalty does not pay."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 40)) for _ in range(16)]
+    y = [rng.integers(2, size=3) for _ in X]
+    copies, labels, groups = X * 5, y * 5, list(range(16)) * 5
+    alone = CRF(alpha=[10.0, 1e-4], decision="map", random_state=0)
+    without = alone.fit(copies, labels).alpha_scores_
+    grouped = alone.fit(copies, labels, groups=np.array(groups)).alpha_scores_
+    assert without[1e-4] == 0.0
+    assert grouped[1e-4] < -0.3
+
+
+def test_groups_that_cannot_be_held_out_are_refused():
+    X, y = data()
+    with pytest.raises(InvalidInputError, match="groups has 3 entries for 20 samples"):
+        AutoModel().fit(X, y, groups=[1, 2, 3])
+    with pytest.raises(InvalidInputError, match="there is one group, so none can be held out"):
+        AutoModel().fit(X, y, groups=["a"] * 20)
+    with pytest.raises(InvalidInputError, match="cv=4 folds, but there are 2 groups"):
+        AutoModel(cv=4).fit(X, y, groups=["a", "b"] * 10)
+    model = CRF(alpha=[1.0, 0.1], random_state=0).fit(
+        X, y, cv=GroupKFold(2), groups=["a", "b"] * 10
+    )
+    assert max(one.n_folds for one in model.trials_) == 2

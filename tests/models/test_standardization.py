@@ -21,7 +21,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, Moments, Parts, Standardization
 from robustruct.formats.shards import ShardedData
 from robustruct.models.fitting.choice import Setting
-from robustruct.models.fitting.selection import _Fold
+from robustruct.models.fitting.trials import Fold
 from robustruct.optimizers.checkpoints import Checkpoint
 
 MEMBERS = {
@@ -292,9 +292,10 @@ def test_folds_see_columns_as_the_last_fit_does_and_no_label_held_out():
     for labels in (y, np.where(np.arange(150) % 2, (y + 1) % 3, y)):
         shards = MemoryShards(Samples(X, labels))
         plan = shards.prepare(CRF(), lambda _: None)
-        fold = _Fold(CRF(random_state=0), shards, plan, train, test)
-        fold.trial(Setting("likelihood", np.inf, 0.01), ("map",))
-        found.append(fold.theta)
+        fold = Fold(CRF(random_state=0), shards, plan, train, test)
+        setting = Setting("likelihood", np.inf, 0.01)
+        fold.train(setting, 100, None)
+        found.append(fold.fits[setting].theta)
         scaled = StandardScaler().fit(X).transform(X)
         np.testing.assert_allclose(fold.shards.first.given.design.nodes[:, :-1], scaled[train])
         np.testing.assert_allclose(fold.held_out.design.nodes[:, :-1], scaled[test])

@@ -26,6 +26,8 @@ class Samples:
     y: Any
     sample_weight: Any = None
     node_weight: Any = None
+    groups: Any = None
+    """Of each sample; a choice holds out whole groups."""
 
     def dealt_out(self, n_shards: int) -> ShardedData:
         """The same in several shards."""

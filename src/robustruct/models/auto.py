@@ -103,6 +103,7 @@ class AutoModel(StructuredModel):
         sample_weight: Any = None,
         node_weight: Any = None,
         *,
+        groups: Any = None,
         validation: tuple[Any, Any] | None = None,
         patience: int = 5,
         engine: Engine | None = None,
@@ -113,7 +114,7 @@ class AutoModel(StructuredModel):
 
         Parameters
         ----------
-        X, y, sample_weight, node_weight, validation, patience, checkpoint, warm_start
+        X, y, sample_weight, node_weight, groups, validation, patience, checkpoint, warm_start
             As for `AGM.fit`; ``warm_start`` is about the last fit, not about the choice.
         engine : None
             The choice is made in this process, so a cluster is refused: choose on some of the
@@ -128,6 +129,7 @@ class AutoModel(StructuredModel):
             y,
             sample_weight,
             node_weight,
+            groups=groups,
             validation=validation,
             patience=patience,
             engine=engine,

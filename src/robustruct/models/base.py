@@ -145,6 +145,7 @@ class StructuredModel(Prediction, Inspection):
         engine: Engine | None = None,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         cv: Any = "auto",
+        groups: Any = None,
         max_time: float | None = None,
         warm_start: bool = False,
     ) -> Self:
@@ -176,6 +177,10 @@ class StructuredModel(Prediction, Inspection):
             Folds of held-out samples for what is chosen by them (``alpha``, ``temperature``);
             "auto" makes five, and takes only the first of them from 20,000 nodes on. All settings
             run on the first fold, the best eight on the second, and fewer on those after it.
+        groups : array-like of shape (n_samples,), optional
+            What samples belong to that are alike for a reason which new samples do not share:
+            documents, subjects, templates. A choice holds out whole groups; a fit without one has
+            no use for them.
         max_time : float, optional
             Seconds after which training ends, with the certificate of what was reached. What is
             chosen on held-out samples is chosen in time for it.
@@ -187,7 +192,7 @@ class StructuredModel(Prediction, Inspection):
         -------
         self
         """
-        samples = Samples(X, y, sample_weight, node_weight)
+        samples = Samples(X, y, sample_weight, node_weight, groups)
         given = FitOptions(validation, patience, engine, checkpoint, cv, max_time, warm_start)
         check_parameters(self)
         check_fit_options(self, given)
@@ -230,6 +235,8 @@ class StructuredModel(Prediction, Inspection):
             )
             if start is not None:
                 start = plan.weights_for_training(start)
+            elif choice is not None:
+                start = choice.start
             earlier = self.__dict__.pop("_warm", None)
             state = self._minimise(
                 shards, optimizer, progress, start, earlier, stopper, checkpoints
@@ -245,7 +252,8 @@ class StructuredModel(Prediction, Inspection):
         self, samples: Samples, engine: Engine | None
     ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
         """(what the engine takes, attributes that checking it has set, order of the labels)."""
-        X, y, weights = samples.X, samples.y, [samples.sample_weight, samples.node_weight]
+        X, y = samples.X, samples.y
+        weights = [samples.sample_weight, samples.node_weight, samples.groups]
         if self._to_choose and (engine is not None or isinstance(X, ShardedData)):
             raise IncompatibleError(
                 f"{type(self).__name__}: {self._to_choose} is chosen on samples in memory and "
@@ -254,7 +262,10 @@ class StructuredModel(Prediction, Inspection):
         rules = Constraints.of(self.constraints)
         if isinstance(X, ShardedData):
             if not (y is None and all(one is None for one in weights)):
-                raise InvalidInputError("ShardedData holds labels and weights; pass nothing else.")
+                raise InvalidInputError(
+                    "ShardedData holds labels and weights, and nothing is chosen on it that groups "
+                    "could help with; pass nothing else."
+                )
             return (clean_shards(X, rules) if rules.cleans_labels else X), (), None
         X, y = as_listed(X), as_listed(y)
         flat, order = is_flat(X), category_order(y)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
 DECISIONS = ("map", "predictor", "bayes")
@@ -78,6 +80,8 @@ class Choice:
 
     best: Tried
     tried: Sequence[Tried]
+    start: np.ndarray | None = None
+    """Weights for training to start from, where it has to be quick."""
 
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:

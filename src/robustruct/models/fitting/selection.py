@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from robustruct.errors import warn
 from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
-from robustruct.models.fitting.splitting import splits
+from robustruct.models.fitting.splitting import group_codes, splits
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -96,7 +96,7 @@ def choose(
     with progress(f"{name} choosing {model._to_choose}", bool(model.verbose)) as race.show:
         for place in race.starts():
             race.run(place)
-        while (place := race.next_place()) is not None:
+        for place in race.search():
             race.run(place)
         for finalists in race.rounds():
             race.run_on_next_fold(finalists)
@@ -107,7 +107,10 @@ def choose(
             "better one.",
             CutShort,
         )
-    return Choice.of(race.tried())
+    choice = Choice.of(race.tried())
+    if max_time is None:  # then the model is, to the bit, that of a fit with these parameters
+        return choice
+    return replace(choice, start=race.folds[0].start(choice.best.setting))
 
 
 @dataclass(eq=False)
@@ -115,8 +118,6 @@ class Entry:
     """A setting in the race."""
 
     place: Place
-    is_first: bool
-    """Whether it is the first of its member."""
     found: list[dict[Variant, Trial]] = field(default_factory=list)
     """Costs in each fold that it ran on."""
     trusted: bool = True
@@ -183,7 +184,8 @@ class Race:
         relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
         self.members = members(model, relaxed)
         self.alphas = listed_alphas(model)
-        self.splits = splits(model, batch.n_samples, batch.n_nodes, cv)
+        groups = group_codes(shards.samples.groups, batch.n_samples)
+        self.splits = splits(model, groups, batch.n_nodes, cv)
         self.wants_all_folds = not isinstance(cv, str)
         self.folds = [Fold(model, shards, plan, *self.splits[0])]
         self.entries: dict[Place, Entry] = {}
@@ -195,7 +197,8 @@ class Race:
     def starts(self) -> Iterator[Place]:
         """The corners at their usual penalty; of penalties that are listed, all with all members.
 
-        They may take half of the time, of which each leaves as much to every one that follows.
+        They may take half of the time, each half of what is left of that: the first is the fastest,
+        and one has to be trained to its tolerance. What is cut goes on later (see `open_places`).
         """
         corners = [one for one in self.members if one not in BETWEEN] or self.members
         places = [Place(*one, 0) for one in corners]
@@ -205,27 +208,30 @@ class Race:
             if not self.has_time():
                 break
             if self.max_time is not None:
-                self.share = max(self.left() - 0.5 * self.max_time, 0.0) / (len(places) - n)
+                self.share = max(self.left() - 0.5 * self.max_time, 0.0) / min(len(places) - n, 2)
             yield place
         self.share = math.inf
 
-    def next_place(self) -> Place | None:
-        """A setting whose trial can change the choice; None if there is none, or no time."""
-        place = next(self.open_places(), None)
-        return place if place is not None and self.has_time() else None
+    def search(self) -> Iterator[Place]:
+        """Settings whose trial can change the choice, in view of all trials before."""
+        while (place := next(self.open_places(), None)) is not None and self.has_time():
+            yield place
 
     def open_places(self) -> Iterator[Place]:
         """Members between others, then neighbours along alpha, then what missed its tolerance.
 
-        The last comes first where it is the best. Members that are clearly worse are left alone.
+        Members that are clearly worse than the best are left alone. Where nothing has reached its
+        tolerance, something has to first.
         """
+        if not any(entry.trusted for entry in self.entries.values()):
+            yield from (place for place, entry in self.entries.items() if entry.unfinished)
         by_member: dict[Member, Entry] = {}
         for entry in self.ranked():
             by_member.setdefault(entry.place[:2], entry)
         best, *others = by_member.values()
         near = [best, *(one for one in others if not best.trial.better(one.trial, CLEAR))]
         unfinished = [entry.place for entry in near if entry.unfinished]
-        if self.alphas or best.unfinished:
+        if self.alphas:
             yield from unfinished
             return
         close = {entry.place[:2] for entry in near}
@@ -239,20 +245,24 @@ class Race:
     def neighbours(self, entry: Entry) -> Iterator[Place]:
         """The next stronger and the next weaker penalty, if they are open.
 
-        From the best setting of a member one step is tried in each direction. It goes on to weaker
-        penalties only while these cost clearly less, or while nothing is learnt: noise must not
-        lead to penalties that hold nothing back.
+        From the first setting of a member one step is tried in each direction, as later folds may
+        prefer it. From the best one it goes on to stronger penalties, and to weaker ones only while
+        these cost clearly less, or while nothing is learnt: noise must not lead to penalties that
+        hold nothing back.
         """
-        step = entry.place.step
-        stronger, weaker = (entry.place._replace(step=step + by) for by in (-1, 1))
-        if stronger not in self.entries and stronger.step >= -FARTHEST:
-            yield stronger
+        place, step = entry.place, entry.place.step
+        stronger, weaker = (place._replace(step=step + by) for by in (-1, 1))
         before = self.entries.get(stronger)
         learnt = entry.trial.better(self.baseline, CLEAR)
-        gained = before is None or entry.trial.better(before.trial, CLEAR)
-        goes_on = entry.is_first or gained or (not learnt and step < self.enough)
-        if goes_on and weaker not in self.entries and weaker.step <= FARTHEST:
-            yield weaker
+        gained = before is not None and entry.trial.better(before.trial, CLEAR)
+        wanted = [stronger]
+        if gained or (not learnt and step < self.enough):
+            wanted.append(weaker)
+        first = next(one for one in self.entries if one[:2] == place[:2])
+        wanted.append(first._replace(step=first.step + 1))
+        for one in wanted:
+            if one not in self.entries and abs(one.step) <= FARTHEST:
+                yield one
 
     def as_strong(self, member: Member, other: Place) -> Place:
         """The place of a member whose penalty is nearest in strength to that of another place."""
@@ -282,7 +292,9 @@ class Race:
         def rank(entry: Entry) -> tuple[bool, int, float, int, int]:
             place, runs = entry.place, entry.trusted or entry.unfinished
             member = self.members.index(place[:2])
-            return runs, len(entry.found), entry.trial.score, -place.step, -member
+            strength = round(math.log(self.strength(place), STEP))  # in steps, as members differ
+            strength = -place.step if self.alphas else strength
+            return runs, len(entry.found), entry.trial.score, strength, -member
 
         return sorted(self.entries.values(), key=rank, reverse=True)
 
@@ -291,8 +303,7 @@ class Race:
     def run(self, place: Place) -> None:
         """Train a setting on the first fold, or go on with that, and look at its costs."""
         fold, known = self.folds[0], self.entries.get(place)
-        is_first = all(one[:2] != place[:2] for one in self.entries)
-        entry = known or Entry(place, is_first)
+        entry = known or Entry(place)
         most = _passes(self.model)
         if place.temperature > 0.0 or entry.passes >= most:
             entry.passes = most
@@ -404,7 +415,11 @@ class Race:
 
     def _final_fit(self) -> float:
         """Seconds that the fit of the best setting on all samples may take."""
-        return FINAL_FIT * self.ranked()[0].seconds if self.entries else 0.0
+        if not self.entries:
+            return 0.0
+        member = self.ranked()[0].place[:2]
+        alike = (one.seconds for one in self.entries.values() if one.place[:2] == member)
+        return FINAL_FIT * max(alike)  # most of them had weights to start from
 
     def _seconds(self) -> float | None:
         """What a trial may take: it leaves enough for the last fit."""

@@ -18,6 +18,7 @@ from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.status import Status
 from robustruct.validation import check_some_weight
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 TRIAL_TOL = 0.03  # trials are trained to this gap, or to ``tol`` if that is larger
 COLD = 0.3  # temperatures below take weights of the same size
-SCALE_STEP = 10.0 ** (1 / 6)  # between scales: costs change by a few per cent from one to the next
-SCALES = 5  # steps to either side of 1 at most
+SCALE_STEP = 10.0 ** (1 / 12)  # where a miss is dear, costs are steep
+SCALES = 10  # steps to either side of 1 at most
 
 
 class Variant(NamedTuple):
@@ -160,7 +161,10 @@ class Fold:
         progress = Progress(self.shards.outline, model.tol, max_time=max_time)
         with warnings.catch_warnings():  # the final fit says what there is to say
             warnings.simplefilter("ignore", UserWarning)
-            optimizer = model._chosen_optimizer(self.shards, plan)
+            # Of a likelihood's two optimizers the one for many nodes is the faster on few as well.
+            objective = "game" if plan.temperature == np.inf else plan.objective
+            heat = plan.temperature
+            optimizer = chosen(model.optimizer, objective, heat, model.tol, self.shards)
             given = (None, None) if start is None else (start.theta, start.state)
             state = model._minimise(self.shards, optimizer, progress, *given)
         if progress.interrupted:
@@ -194,6 +198,11 @@ class Fold:
                 new, old = (unit_of_alpha(heat, self.plan.unit) for heat in heats)
                 return Fit(fit.theta * (new / old), fit.state if known is own else None)
         return None
+
+    def start(self, setting: Setting) -> np.ndarray | None:
+        """Weights from which to train a setting, of this or of a stronger penalty."""
+        fit = self._start(setting)
+        return None if fit is None else fit.theta
 
     def cost(self, variant: Variant) -> Trial:
         """What decisions after the last fit cost."""
