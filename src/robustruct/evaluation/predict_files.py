@@ -16,7 +16,7 @@ from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
 
-CHUNK = 500  # samples in memory at once: enough to share the overhead of a call, few MB of features
+CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
 
 def input_format(model: StructuredModel, lines: Lines) -> Format:

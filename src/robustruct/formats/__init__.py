@@ -1,1 +1,1 @@
-"""Files: text formats of samples, feature templates, costs; models as safetensors."""
+"""Files: formats of samples, feature templates, costs; models as safetensors."""

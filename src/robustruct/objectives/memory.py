@@ -28,7 +28,7 @@ class Need(NamedTuple):
     """Per pair of labels of every sample with edges."""
 
 
-# Measured as peaks of fits that differ in one size; by optimizer.
+# Measured, by optimizer.
 QUASI_NEWTON = Need(66, 4, 0, 0)  # L-BFGS keeps pairs of past steps and gradients
 ORTHANT_WISE = Need(5, 3, 7, 0)
 DUAL = Need(3, 4, 10, 0)
