@@ -148,7 +148,7 @@ def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix
         raise FileFormatError(
             name,
             None,
-            f"the data have the label {shown(missing[0])}, but no cost is named for it.{hint}",
+            f"the data have the label {shown(missing[0])}, but no cost is given for it.{hint}",
         )
     return CostMatrix(table.costs, [label_of.get(label, label) for label in named])
 

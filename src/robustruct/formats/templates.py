@@ -170,7 +170,7 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
             raise FileFormatError(
                 name,
                 number,
-                f"{shown(found[0])[1:-1]} is not valid; write %x[row,column], %lower[row,column], "
+                f"{shown(found[0])[1:-1]} is not known; write %x[row,column], %lower[row,column], "
                 "%shape[row,column], %prefix[row,column,n] or %suffix[row,column,n].",
             )
         text.append(line[end : found.start()])
