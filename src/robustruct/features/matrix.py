@@ -185,7 +185,7 @@ def _add_transposed(
 
 def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:
     """Return ``n_jobs``, or 1 if the product takes less time than starting a thread."""
-    # 100,000 multiplications take about 0.1 ms, as does waking a thread.
+    # Below about 100,000 multiplications a thread costs more than it saves.
     return n_jobs if len(matrix.data) * factor.shape[1] > 100_000 else 1
 
 
