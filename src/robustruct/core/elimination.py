@@ -1,10 +1,10 @@
-"""Orders of elimination and forests: what elimination.c takes."""
+"""Declares the functions of elimination.c: elimination orders and forests."""
 
 from robustruct.core.declare import Flags, Indices
 from robustruct.core.library import function
 from robustruct.core.structs import Structure
 
-TOO_SHORT = -2
+TOO_SHORT = -2  # as in elimination.c
 
 greedy_order = function(
     "greedy_order", int, int, Indices, bool, int, Indices
