@@ -1,7 +1,7 @@
-"""Arrays that users pass, checked once: what compiled code is given is safe to walk through.
+"""Checks arrays that users pass, once, so that compiled code can index them safely.
 
-NumPy and SciPy accept more than this library can take at its word: masked values, whose number is
-still there, and sparse matrices whose indices point outside.
+NumPy and SciPy accept inputs that must be refused: masked arrays, whose masked numbers are still
+there, and sparse matrices whose indices point outside.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from robustruct.errors import InvalidInputError
 
 LARGEST = 1e100
-"""Of features and weights, in size: squares, and sums of them, must stay finite."""
+"""Largest absolute value of features and weights: sums of their squares stay finite."""
 
 SMALLEST = 1e-100
-"""Of temperatures above 0, of costs and of weights that are not 0: ratios must stay finite."""
+"""Smallest positive temperature, cost or weight: ratios with LARGEST stay finite."""
 
 MOST_COLUMNS = 2**31 - 1
-"""Of a sparse matrix: columns are kept as 32-bit integers."""
+"""Most columns of a sparse matrix: column indices are int32."""
 
 
 def as_array(values: Any, field: str) -> np.ndarray:
-    """``values`` as a plain array of whatever type it has; ``field`` names it in a message."""
+    """Convert ``values`` to a plain array of their type; ``field`` names them in messages."""
     refuse_masked(values, field)
     try:
         return np.asarray(values)
@@ -34,7 +34,7 @@ def as_array(values: Any, field: str) -> np.ndarray:
 
 
 def as_floats(values: Any, field: str) -> np.ndarray:
-    """``values`` as an array of float64; text, dates and complex numbers are none."""
+    """Convert ``values`` to float64; refuse text, dates and complex numbers."""
     refuse_masked(values, field)
     try:
         array = np.asarray(values)
@@ -42,14 +42,14 @@ def as_floats(values: Any, field: str) -> np.ndarray:
             raise TypeError(f"its values are of type {array.dtype}")
         if array.dtype == np.float64:
             return array.astype(np.float64)  # a copy, and never of a subclass
-        with np.errstate(over="ignore"):  # what a long double holds may be inf here
+        with np.errstate(over="ignore"):  # a long double may become inf
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{field} must hold numbers: {error}.") from None
 
 
 def length(values: Any) -> int | None:
-    """Number of items; None for what has none, such as numbers, generators and 0-d arrays."""
+    """Return the number of items; None without one, as for numbers, generators, 0-d arrays."""
     try:
         return len(values)
     except TypeError:
@@ -57,16 +57,16 @@ def length(values: Any) -> int | None:
 
 
 def is_sparse(values: Any) -> bool:
-    """Whether it is a sparse matrix or array of SciPy, of which there is none before it is loaded.
+    """Return whether ``values`` is a sparse matrix or array of SciPy.
 
-    Loading it here would take as long as all of numpy does.
+    There is none before SciPy is loaded; loading it here would take as long as all of numpy.
     """
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(values))
 
 
 def refuse_masked(values: Any, field: str) -> None:
-    """Masked values are neither numbers nor labels; NumPy would take what is under the mask."""
+    """Refuse masked values, of which NumPy would use the numbers under the mask."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(values)
         if masked.dtype.names is None and not masked.any():
@@ -84,9 +84,9 @@ def refuse_masked(values: Any, field: str) -> None:
 
 
 def as_csr(matrix: Any, field: str) -> Any:
-    """A sparse matrix of any format as CSR, all of whose indices lie inside.
+    """Convert a sparse matrix of any format to CSR; refuse indices outside its shape.
 
-    SciPy looks at indices only when asked to, and its own conversions walk through memory by them.
+    SciPy checks indices only on demand, and its own conversions address memory by them.
     """
     if matrix.ndim != 2:
         raise InvalidInputError(f"{field}: a sparse array of shape {matrix.shape}; expected 2-D.")
@@ -108,14 +108,14 @@ def as_csr(matrix: Any, field: str) -> Any:
         rows = matrix.tocsr()
     except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         _refuse(field, str(error))
-    _check_compressed(rows, field)  # the lists of LIL hold any numbers
+    _check_compressed(rows, field)  # the lists of LIL may hold any numbers
     return rows
 
 
 def all_sound_csr(matrices: Sequence[Any], n_columns: int) -> bool:
-    """Whether all are CSR with so many columns and nothing that `as_csr` would refuse.
+    """Return whether all are CSR with ``n_columns`` columns that `as_csr` would accept.
 
-    It takes a tenth of the time of `as_csr` on each where they are many and small.
+    For many small matrices it takes a tenth of the time of `as_csr` on each.
     """
     starts, columns = [], []
     for matrix in matrices:

@@ -1,7 +1,7 @@
-"""Training labels that break the rules of their tagging scheme: repaired, dropped or refused.
+"""Repairs or drops training labels that break the rules of their tagging scheme.
 
-Corpora are rarely free of them. The scorer of CoNLL reads what marks a span as one anyway: an I
-that continues nothing begins a span. Repaired labels mark the same spans by the rules.
+Most corpora have some. The CoNLL scorer reads them as spans all the same: an I that continues
+nothing begins a span. Repaired labels mark the same spans by the rules.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from robustruct.formats.shards import Shard, ShardedData
 from robustruct.graphs import Graph
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 
-MOST_PLACES = 3  # that a warning names
+MOST_PLACES = 3  # that a warning names: enough to look at, and it stays readable
 
 
 @dataclass(frozen=True)
 class BadLabels:
-    """How many there were, and the first of them; can be merged."""
+    """Number of bad labels, and the first places; can be merged."""
 
     n_labels: int = 0
     n_samples: int = 0
     places: tuple[str, ...] = ()
 
     def merged(self, other: BadLabels) -> BadLabels:
-        """Both."""
+        """Return the sum of both."""
         return BadLabels(
             self.n_labels + other.n_labels,
             self.n_samples + other.n_samples,
@@ -41,7 +41,7 @@ class BadLabels:
         )
 
     def warn(self, rules: Constraints) -> None:
-        """Say what was done about them."""
+        """Warn of bad labels, and say whether they were repaired or dropped."""
         if not self.n_labels:
             return
         done, other = (
@@ -70,34 +70,34 @@ class CleanCorpus(Corpus):
 
 @dataclass(frozen=True)
 class CleanShard:
-    """A shard whose labels will keep the rules."""
+    """A shard whose labels are cleaned when it is read."""
 
     shard: Shard
     rules: Constraints
 
     @property
     def name(self) -> str:
-        """That of the shard."""
+        """Name of the shard."""
         return self.shard.name
 
     @property
     def format(self) -> Format | None:
-        """That of the file, if it is one."""
+        """Format of the file; None if the shard is no file."""
         return getattr(self.shard, "format", None)
 
     def read(self) -> Corpus:
-        """The samples, with `BadLabels` that they had."""
+        """Read and clean the samples; returns a `CleanCorpus`."""
         return clean_corpus(self.shard.read(), self.rules)
 
 
 def clean_shards(data: ShardedData, rules: Constraints) -> ShardedData:
-    """The same data, whose labels are put right where they are read."""
+    """Return the data as shards that are cleaned where they are read."""
     shards = [CleanShard(shard, rules) for shard in data]
     return ShardedData(shards, min_count=data.min_count, hashed=data.hashed)
 
 
 def clean_corpus(corpus: Corpus, rules: Constraints) -> CleanCorpus:
-    """The samples of a file with labels that keep the rules."""
+    """Repair or drop the labels of a corpus that break the rules."""
     lines = corpus.lines
 
     def place(sample: int) -> str:
@@ -105,18 +105,19 @@ def clean_corpus(corpus: Corpus, rules: Constraints) -> CleanCorpus:
             f"{corpus.name}, line {lines[sample]}" if lines else f"{corpus.name}, sample {sample}"
         )
 
-    given = {field.name: getattr(corpus, field.name) for field in fields(Corpus)}
+    values = {field.name: getattr(corpus, field.name) for field in fields(Corpus)}
     columns = ["X", "y", "sample_weight", "node_weight", "captions", *(["lines"] if lines else [])]
-    *parts, found = clean_samples(*(given[name] for name in columns), rules=rules, place=place)
-    return CleanCorpus(**{**given, **dict(zip(columns, parts, strict=True))}, bad_labels=found)
+    *parts, bad = clean_samples(*(values[name] for name in columns), rules=rules, place=place)
+    return CleanCorpus(**{**values, **dict(zip(columns, parts, strict=True))}, bad_labels=bad)
 
 
 def clean_samples(
     X: Any, y: Any, *more: Any, rules: Constraints, place: Any = "sample {}".format
 ) -> tuple[Any, ...]:
-    """(X, y, what else there is of each sample or None, `BadLabels`), labels keeping the rules.
+    """Repair or drop labels; return (X, y, *more, `BadLabels`).
 
-    What are no lists of labels, one for each sample, is left as it is, to be refused later.
+    ``more`` are further lists with an item per sample, or None. Labels that are no lists, one per
+    sample, stay as they are; `fit` refuses them with a better message.
     """
     arrays = _arrays(X, y)
     if arrays is None:
@@ -127,7 +128,7 @@ def clean_samples(
     bad = [s for s, nodes in enumerate(wrong) if len(nodes)]
     if not bad:
         return X, y, *more, NONE_BAD
-    found = BadLabels(
+    summary = BadLabels(
         sum(map(len, wrong)),
         len(bad),
         tuple(
@@ -137,19 +138,19 @@ def clean_samples(
     )
     if rules.bad_labels == "drop":
         kept = sorted(set(range(len(arrays))) - set(bad))
-        return *(_taken(part, kept) for part in (X, y, *more)), found
+        return *(_taken(part, kept) for part in (X, y, *more)), summary
     labels = list(y)
     for s in bad:
         labels[s] = right[s].tolist() if isinstance(y[s], list | tuple) else right[s]
-    return X, labels, *more, found
+    return X, labels, *more, summary
 
 
 def repaired(
     edges: Sequence[np.ndarray | None], labels: Sequence[np.ndarray], scheme: str
 ) -> list[np.ndarray]:
-    """Labels that mark by the rules of ``scheme`` the spans that `span_scores` reads.
+    """Return labels that keep ``scheme`` and mark the spans that `span_scores` reads.
 
-    ``edges`` (m, 2) of each sample lead from a node to the next; None is a chain.
+    ``edges`` (m, 2) of a sample lead from a node to the next; None stands for a chain.
     """
     classes = sorted_labels(labels)
     code = np.concatenate([encode_labels(array, classes, "y") for array in labels])
@@ -169,19 +170,19 @@ def repaired(
         right = np.where(continued, right, np.where(continues, "E", "S"))
     wrong = np.flatnonzero((tag != "O") & (tag != right))
     offsets = np.cumsum([0, *map(len, labels)])
-    found = list(labels)
+    cleaned = list(labels)
     for s in np.unique(np.searchsorted(offsets, wrong, side="right") - 1).tolist():
         span = range(offsets[s], offsets[s + 1])
-        found[s] = as_labels(
+        cleaned[s] = as_labels(
             ["O" if tag[i] == "O" else f"{right[i]}-{parts[code[i]][1]}" for i in span]
         )
-    return found
+    return cleaned
 
 
 def _all_edges(
     edges: Sequence[np.ndarray | None], sizes: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(M,) the first and (M,) the second node of every edge of all samples."""
+    """(M,) first and (M,) second nodes of the edges of all samples."""
     start, pairs = 0, [np.empty((0, 2), np.intp)]
     for some, size in zip(edges, sizes, strict=True):
         nodes = np.arange(start, start + size)
@@ -195,7 +196,7 @@ def _edges(sample: Any) -> np.ndarray | None:
 
 
 def _arrays(X: Any, y: Any) -> list[np.ndarray] | None:
-    """The labels of each sample; None if they are not what `fit` takes."""
+    """Return the label array of each sample; None if `fit` would refuse them."""
     if not length(y) or length(X) != length(y):
         return None
     try:

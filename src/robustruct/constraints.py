@@ -1,4 +1,4 @@
-"""What may not be predicted: forbidden transitions, and the rules of tagging schemes.
+"""Constraints on labellings: forbidden transitions, and the rules of tagging schemes.
 
 A transition is an edge as the user listed it: from the label of its first node to the label of its
 second. A node that no edge enters starts a sequence, one that no edge leaves ends it; in a chain
@@ -29,7 +29,7 @@ BAD_LABELS = ("repair", "error", "drop")
 
 @dataclass(frozen=True)
 class Constraints:
-    """What labellings must keep, and what to do about training labels that do not.
+    """Rules that labellings must keep, and the handling of training labels that break them.
 
     Models and layers also take the common cases without it: ``constraints="BIO"`` and
     ``constraints=[(label, next label), ...]``.
@@ -72,7 +72,7 @@ class Constraints:
 
     @classmethod
     def of(cls, given: ConstraintsLike) -> Constraints:
-        """From anything that the parameter ``constraints`` of a model may be."""
+        """Convert any value of the parameter ``constraints`` of a model."""
         if isinstance(given, cls):
             return given
         if given is None:
@@ -123,12 +123,12 @@ class TransitionMasks:
         constraints: ConstraintsLike = None,
         type_labels: Mapping[Any, Labels] | None = None,
     ) -> TransitionMasks:
-        """The masks that ``constraints`` make for these labels.
+        """Build the masks of ``constraints`` for these labels.
 
         Pairs with a label that ``classes`` lack have no effect: it cannot be predicted anyway.
-        ``type_labels`` lists, type by type, the labels that its nodes may have.
+        ``type_labels`` lists the labels that nodes of each type may have.
         """
-        given = Constraints.of(constraints)
+        rules = Constraints.of(constraints)
         labels = as_classes(classes).tolist()
         k = len(labels)
         place = {label: a for a, label in enumerate(labels)}
@@ -138,16 +138,16 @@ class TransitionMasks:
             for t, allowed in enumerate(type_labels.values()):
                 types[t, [place[label] for label in as_labels(allowed).tolist()]] = 0.0
         masks = cls(np.zeros((k, k)), np.zeros(k), np.zeros(k), types)
-        for first, second in given.forbidden:
+        for first, second in rules.forbidden:
             if first in place and second in place:
                 masks.pairs[place[first], place[second]] = -np.inf
-        if given.scheme is not None:
-            _add_scheme(masks, labels, given.scheme)
+        if rules.scheme is not None:
+            _add_scheme(masks, labels, rules.scheme)
         return masks
 
     @cached_property
     def empty(self) -> bool:
-        """Whether there are none; of what `build` has made, which does not change."""
+        """Whether nothing is forbidden; computed once, as masks do not change after `build`."""
         masks = (self.pairs, self.starts, self.ends, self.types)
         return not any(np.isinf(mask).any() for mask in masks)
 
@@ -161,8 +161,8 @@ class TransitionMasks:
     def label_masks(self, design: Design) -> tuple[np.ndarray, np.ndarray]:
         """((N,) the row of each node, (rows, k) masks): -inf for labels that cannot occur there.
 
-        Those are the labels of no labelling that keeps all the rules. In samples too wide for exact
-        inference, what the place and type of the node itself rule out.
+        Such labels occur in no labelling that keeps all rules. In samples too wide for exact
+        inference, only the position and type of the node itself count.
         """
         kinds, own = node_kinds(design), self.unary_masks()
         if np.isfinite(self.pairs).all():
@@ -177,7 +177,7 @@ class TransitionMasks:
         return np.stack([self.pairs, self.pairs.T])
 
     def apply(self, scores: Scores, design: Design) -> Scores:
-        """Scores in which what is ruled out scores -inf."""
+        """Return the scores with -inf for forbidden labels and pairs."""
         if self.empty:
             return scores
         return Scores(
@@ -188,7 +188,7 @@ class TransitionMasks:
         )
 
     def check_truth(self, design: Design, labels: np.ndarray, classes: np.ndarray) -> None:
-        """The training labels must keep the rules; the error names the first that does not."""
+        """Refuse training labels that break the rules; the error names the first."""
         if self.empty:
             return
         batch = design.batch
@@ -208,7 +208,7 @@ class TransitionMasks:
 
 
 def _checked_pairs(given: Any, name: str) -> tuple[tuple[Any, Any], ...]:
-    """Pairs of labels, or an error that shows what is none and calls it ``name``."""
+    """Check pairs of labels; errors call them ``name``."""
     listed = isinstance(given, Iterable) and not (
         isinstance(given, str)
         or is_sparse(given)
@@ -248,7 +248,7 @@ def _refuse_truth(batch: Batch, node: int, what: str) -> None:
 
 
 def _ends(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """(M,) positions of the first and of the second node of every edge, as the user listed them."""
+    """(M,) first and (M,) second node of every edge as the user listed it, in batch order."""
     slots = np.flatnonzero(batch.parent >= 0)
     child, above, flipped = batch.child[slots], batch.parent[slots], batch.flipped[slots]
     return np.where(flipped, above, child), np.where(flipped, child, above)
@@ -264,7 +264,7 @@ def node_kinds(design: Design) -> np.ndarray:
 
 
 def _add_scheme(rules: TransitionMasks, labels: list[Any], scheme: str) -> None:
-    """B opens an entity, I and E continue one of the same type; BIOES wants it closed by E."""
+    """Add the rules: I and E continue a span of their type; in BIOES, E closes it."""
     parts = [tag_parts(label, scheme) for label in labels]
     for b, (tag, kind) in enumerate(parts):
         continues = tag in ("I", "E")

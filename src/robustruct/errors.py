@@ -1,4 +1,4 @@
-"""What goes wrong, in the user's words: what was given, what is accepted, what to do next."""
+"""Errors, in users' words: what was given, what is accepted, what to do next."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = [
 ]
 
 LONGEST_MESSAGE = 2000
-"""Characters; what users pass can be of any length, and ends up in messages."""
+"""Characters of a message: values that users pass can be of any length, and end up in it."""
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 3, 80, 80, 40
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller of this package, however deep in it the reason was found."""
+    """Warn at the line outside this package that called it, however deep the reason is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("robustruct."):
         frame, level = frame.f_back, level + 1
@@ -36,7 +36,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: its ``repr``, of which a long one loses its middle.
+    """Return the ``repr`` of a value for a message; a long one loses its middle.
 
     >>> shown("a" * 1000)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"
@@ -45,7 +45,7 @@ def shown(value: Any) -> str:
     """
     try:
         text = _BRIEF.repr(value)
-    except Exception:  # as for integers of many digits; a message must not fail
+    except Exception:  # any repr may fail, such as one of a huge integer; a message must not
         text = f"a {type(value).__name__}"
     return _shortened(text, 200)
 
@@ -70,9 +70,9 @@ class InvalidInputError(RobustructError, ValueError):
     Attributes
     ----------
     sample, node : int or None
-        Which ones, counted from 0; None where it is not about one.
+        Index of the sample and node, from 0; None if the error is about neither.
     field : str or None
-        Which argument, such as "X", "y" or "alpha".
+        Name of the argument, such as "X", "y" or "alpha".
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class InvalidInputError(RobustructError, ValueError):
         node: int | None = None,
         field: str | None = None,
     ) -> InvalidInputError:
-        """The same complaint with its place before it, for who knows more about that."""
+        """Return the error with its place put before the message, for callers that know it."""
         kind = InvalidTypeError if isinstance(self, TypeError) else InvalidInputError
         return kind(
             f"{place}: {self}",
@@ -107,19 +107,19 @@ class InvalidInputError(RobustructError, ValueError):
 
 
 class InvalidTypeError(InvalidInputError, TypeError):
-    """The same, where values of another type are expected."""
+    """An argument has the wrong type."""
 
 
 class IncompatibleError(RobustructError, ValueError):
-    """Two valid things do not go together, such as a solver and a graph it cannot handle."""
+    """Two valid arguments contradict each other, such as a solver and a graph it cannot handle."""
 
 
 class MissingDataError(RobustructError, FileNotFoundError):
-    """A data set is not where it was looked for; the message says how to point to it."""
+    """A data set was not found; the message says how to point to it."""
 
 
 class EngineError(RobustructError, RuntimeError):
-    """A cluster does not do its work."""
+    """A cluster fails to do its work."""
 
 
 class InternalError(RobustructError, RuntimeError):
@@ -131,12 +131,12 @@ class MissingExtraError(RobustructError, ImportError):
 
 
 class FileFormatError(InvalidInputError):
-    """A file holds something else than it should; the message names the file and the line.
+    """A file has wrong content; the message names the file and the line.
 
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     line : int or None
     """
 
@@ -147,16 +147,16 @@ class FileFormatError(InvalidInputError):
         self._message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By itself pickle would call the class with the whole text as its only argument.
+        # Pickle's default would call the class with the whole text as its only argument.
         return type(self), (self.name, self.line, self._message), vars(self)
 
 
 @contextmanager
 def errors_at_lines(name: str, lines: Sequence[int], *, validation: bool = False) -> Iterator[None]:
-    """What is refused inside is the fault of a file, and of the sample that the error names.
+    """Turn errors about a sample into `FileFormatError` with its line.
 
-    ``lines`` are the first lines of the samples, which are those of the field "validation" or the
-    others.
+    ``lines`` are the first lines of the samples; with ``validation``, of those of ``fit``'s
+    argument "validation".
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Labels: arrays of them that never change one, their order, and their numbers among classes."""
+"""Arrays of labels that keep every label as it is, their order, and their codes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from robustruct.arrays import refuse_masked
 from robustruct.errors import InvalidInputError, shown
 
 ROOM, WASTE = 2**26, 64
-"""NumPy gives every text the room of the longest: bytes of that, and times what the texts need,
-beyond which they stay Python's own."""
+"""NumPy pads every text to the longest. Where that takes more than ROOM bytes (64 MB) and more than
+WASTE times what the texts need, they stay Python objects."""
 
 
 def as_labels(labels: Any) -> np.ndarray:
-    """Labels as a 1-D array that never changes a label: mixed types stay Python objects."""
+    """Convert labels to a 1-D array without changing any: mixed types stay Python objects."""
     if isinstance(labels, np.ndarray):
         refuse_masked(labels, "labels")
         array = np.asarray(labels)
@@ -33,7 +33,7 @@ def as_labels(labels: Any) -> np.ndarray:
 
 
 def as_classes(classes: Any) -> np.ndarray:
-    """The same for labels of which none may be listed twice."""
+    """As `as_labels`, but refuse labels that are listed twice."""
     array = as_labels(classes)
     n_distinct = len(set(array.tolist()))
     if n_distinct < len(array):
@@ -44,12 +44,12 @@ def as_classes(classes: Any) -> np.ndarray:
 
 
 def category_order(y: Any) -> np.ndarray | None:
-    """The order of labels that are ordered Categoricals of pandas, all in one array or by samples.
+    """Return the order of labels that are ordered Categoricals of pandas, else None.
 
-    None where they are not. Numbers that are in ascending order need none: their values say more.
+    Numbers in ascending order give None: their values carry more than their order.
     """
-    given = y if isinstance(y, list | tuple) else [y]
-    orders = [dtype.categories for dtype in map(_dtype, given) if getattr(dtype, "ordered", False)]
+    arrays = y if isinstance(y, list | tuple) else [y]
+    orders = [dtype.categories for dtype in map(_dtype, arrays) if getattr(dtype, "ordered", False)]
     if not orders:
         return None
     order = as_labels(list(orders[0]))
@@ -68,7 +68,7 @@ def _dtype(labels: Any) -> Any:
 
 
 def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct labels, sorted; labels of several types are sorted type by type."""
+    """Return the distinct labels, sorted; several types are sorted type by type."""
     if exactly_comparable(label_arrays):
         return np.unique(np.concatenate(label_arrays))
     distinct = {label for array in label_arrays for label in array.tolist()}
@@ -81,7 +81,7 @@ def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.ndarray:
-    """Index of each label in ``classes``; an unknown label is an error that names it."""
+    """(n,) index of each label in ``classes``; an error names the first unknown label."""
     if exactly_comparable([labels, classes]) and bool(np.all(classes[1:] > classes[:-1])):
         codes = np.searchsorted(classes, labels)
         codes[codes == len(classes)] = 0
@@ -101,10 +101,10 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.nda
 
 
 def exactly_comparable(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether NumPy can put labels into one array and none of them becomes another label.
+    """Return whether NumPy can concatenate labels without changing any.
 
-    It would turn numbers beside text into text, and integers beside floats into floats, of which
-    there are not enough beyond 2**53. One long text would take its room for every label.
+    It would turn numbers beside text into text, and integers beside floats into floats, which are
+    not exact beyond 2**53. One long text would pad all others (see ROOM).
     """
     kinds = {_kind(array) for array in arrays}
     if len(kinds) != 1 or kinds & {"O", "V"}:
@@ -125,14 +125,14 @@ def _kind(array: np.ndarray) -> str:
 
 
 def family(label: Any) -> str:
-    """The kind of labels that it can be compared with."""
+    """Return the name of the types with which a label can be compared."""
     if isinstance(label, int | float | np.integer | np.floating | np.bool_):
         return "number"
     return "str" if isinstance(label, str) else type(label).__name__
 
 
 def _array_of(values: list[Any]) -> np.ndarray:
-    """Labels of one family as NumPy would have them, if that changes none of them."""
+    """Convert labels to a NumPy array of one type, if that changes none, else of objects."""
     families = {family(label) for label in values}
     if families == {"str"}:
         together = 4 * len(values) * max(map(len, values))
@@ -148,13 +148,13 @@ def _array_of(values: list[Any]) -> np.ndarray:
 
 def _objects(values: list[Any]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):  # assigned at once, tuples would become rows
+    for i, value in enumerate(values):  # array[:] = values would make rows of tuples
         array[i] = value
     return array
 
 
 def _check_comparable(labels: np.ndarray) -> None:
-    """A label must equal itself and be hashable; NaN and lists are not labels."""
+    """Refuse labels that do not equal themselves or are not hashable, as NaN and lists."""
     if labels.dtype.kind in "fcmM":
         wrong = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
@@ -172,12 +172,12 @@ def _check_comparable(labels: np.ndarray) -> None:
 
 def _is_label(value: Any) -> bool:
     if family(value) == "number":
-        return bool(abs(value) < np.inf)  # also False for NaN
+        return bool(abs(value) < np.inf)  # False for NaN, too
     return isinstance(value, Hashable)
 
 
 def shortened(labels: list[Any]) -> str:
-    """Labels for a message, the first ten if there are many."""
+    """Format labels for a message, the first ten if there are many."""
     if len(labels) <= 12:
         return f"[{', '.join(map(shown, labels))}]"
     return f"[{', '.join(map(shown, labels[:10]))}, ... {len(labels) - 10} more]"

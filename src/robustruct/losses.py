@@ -1,9 +1,9 @@
-"""What a mistake costs.
+"""Losses: costs of mistakes.
 
 A loss is additive over nodes: where label b is true, predicting a costs ``matrix[b, a]``, times the
 node's weight. All costs that users give or get are written like that, rows: true label, columns:
-predicted label, as in a confusion matrix. A loss knows nothing of models; it turns a list of
-labels into its cost matrix and prices a labelling.
+predicted label, as in a confusion matrix. A loss does not know of models; it makes the cost
+matrix of a list of labels and prices a labelling.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Loss(ABC):
         """(k, k) costs of ``classes``; rows: true label, columns: predicted label."""
 
     def evaluate(self, y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.ndarray:
-        """Cost of each node of a labelling.
+        """Return the cost of each node of a labelling.
 
         ``classes`` fixes the order of the labels where the loss needs one; by default it is the
         sorted set of the labels in ``y_true`` and ``y_pred``. A true label that has no cost, as
@@ -67,14 +67,14 @@ class Loss(ABC):
         return costs[encode_labels(y_true, labels, "y_true"), predicted]
 
     def in_order(self, order: np.ndarray) -> Loss:
-        """The same for labels of which ``order`` names the lowest first, if that matters to it."""
+        """Return the loss for labels in this order, lowest first; most losses ignore it."""
         return self
 
     def _default_classes(self, y_true: np.ndarray, y_pred: np.ndarray) -> np.ndarray:
         return sorted_labels([y_true, y_pred])
 
     def _named(self, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Those that have costs; ``known`` are the labels of costs without names."""
+        """Return the labels that have costs; ``known`` are those of costs without names."""
         return labels
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Hamming(Loss):
 
 
 class _Ordinal(Loss):
-    """Labels have places on a line: those in ``order``, or their own values if they are numbers."""
+    """Loss of labels on a line: by their places in ``order``, or by value if they are numbers."""
 
     power: int
 
@@ -213,18 +213,18 @@ class CostMatrix(Loss):
             )
         self.default = default
         self.single: dict[tuple[Any, Any], float] | None = None
-        """What a dict gave, (true, predicted): cost."""
+        """Costs of a dict, {(true, predicted): cost}."""
         if isinstance(matrix, Mapping):
             self.single = _single_costs(matrix)
             self._base = as_loss(default)
         else:
             self._table = self._checked(matrix)
         if self.labels is not None:
-            self.matrix(self.labels)  # wrong costs are an error here and now
+            self.matrix(self.labels)  # refuses wrong costs in the constructor
 
     @classmethod
     def from_csv(cls, path: Any, encoding: str = "utf-8") -> CostMatrix:
-        """The costs in a CSV file, as ``--loss FILE.csv`` of the command reads them.
+        """Read costs from a CSV file, as ``--loss FILE.csv`` of the command does.
 
         The first row and the first column name the labels; rows: true label, columns: predicted
         label. With ``predicted\\true`` in the first cell it is the other way round.
@@ -256,7 +256,7 @@ class CostMatrix(Loss):
     def costs(self) -> np.ndarray:
         """(k, k) all costs; rows: true label, columns: predicted label.
 
-        Those of a dict without ``labels`` are known only with the labels of data: see `matrix`.
+        A dict without ``labels`` has costs only for the labels of data: see `matrix`.
         """
         if self.single is None:
             return self._table
@@ -283,7 +283,7 @@ class CostMatrix(Loss):
         return self._table.copy()
 
     def _changed(self, labels: np.ndarray) -> np.ndarray:
-        """The default's costs with the single ones in their places."""
+        """Return the default's costs, with the single costs of the dict in place."""
         costs = np.array(self._base.matrix(labels), float)
         place = {label: a for a, label in enumerate(labels.tolist())}
         for pair, cost in (self.single or {}).items():
@@ -329,11 +329,11 @@ class CostMatrix(Loss):
         return f"CostMatrix, rows: true label, columns: predicted label\n{_aligned(table, 1)}{more}"
 
 
-_MOST_SHOWN, _LONGEST_NAME = 10, 40  # labels of a cost matrix that is printed, their characters
+_MOST_SHOWN, _LONGEST_NAME = 10, 40  # labels in a repr, and their characters: it fits a terminal
 
 
 def _name(label: Any) -> str:
-    """A label in a printed table."""
+    """Format a label for a printed table."""
     try:
         text = str(label)
     except ValueError:  # an integer of thousands of digits
@@ -353,7 +353,7 @@ def _single_costs(costs: Mapping[Any, Any]) -> dict[tuple[Any, Any], float]:
 
 
 def _aligned(rows: Sequence[Sequence[str]], n_left: int) -> str:
-    """Rows of a table below each other, the first columns to the left, numbers to the right."""
+    """Format a table, the first ``n_left`` columns left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -418,8 +418,8 @@ class LabelSets(Loss):
 
 
 def check_costs(costs: np.ndarray, labels: Labels) -> None:
-    """Costs [true, predicted] that are no numbers, or under which a mistake pays, are an error."""
-    if not (np.abs(costs) <= LARGEST).all():  # nor NaN
+    """Refuse costs [true, predicted] that are no numbers, or where a mistake costs less."""
+    if not (np.abs(costs) <= LARGEST).all():  # refuses NaN, too
         b, a = np.argwhere(~(np.abs(costs) <= LARGEST))[0]
         raise InvalidInputError(
             f"the cost matrix holds {costs[b, a]:g} at [{b}, {a}]; costs must be finite and of "
@@ -441,10 +441,10 @@ def check_costs(costs: np.ndarray, labels: Labels) -> None:
 
 
 def costs_with_unknown(loss: Loss, labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(k, k) [true, predicted] costs of ``labels``, some of which may have none.
+    """(k, k) costs [true, predicted] of ``labels``, some of which the loss may lack.
 
-    Costs without names are those of the labels ``known``. A label about which the loss says nothing
-    was never seen in training, and is never predicted: it costs as much as the dearest mistake.
+    Costs without names belong to the labels ``known``. A label without costs was never seen in
+    training and is never predicted; mistaking it costs as much as the dearest mistake.
     """
     known = loss._named(labels, known)
     table = loss.matrix(known)
@@ -458,7 +458,7 @@ def costs_with_unknown(loss: Loss, labels: np.ndarray, known: np.ndarray) -> np.
 
 
 def predicted_first(costs: np.ndarray) -> np.ndarray:
-    """(k, k) L[predicted, true] of the equations, solvers and kernels, from costs of users."""
+    """Transpose costs of users to L[predicted, true] of equations, solvers and kernels."""
     return np.ascontiguousarray(costs.T)
 
 
@@ -470,18 +470,18 @@ _BY_NAME: dict[str, Callable[[], Loss]] = {
 
 
 def equal_costs(costs: np.ndarray) -> bool:
-    """Whether all mistakes cost the same, and all right answers do."""
+    """Return whether all mistakes cost the same, and all right answers do."""
     mistakes, right = costs[~np.eye(len(costs), dtype=bool)], np.diag(costs)
     return not len(mistakes) or bool(np.ptp(mistakes) == 0 and np.ptp(right) == 0)
 
 
 def symmetric_costs(costs: np.ndarray) -> bool:
-    """Whether mistaking one label for another costs the same as the other way round."""
+    """Return whether the cost matrix is symmetric."""
     return bool(np.abs(costs - costs.T).max() <= 1e-9 * np.ptp(costs))
 
 
 def as_loss(loss: LossLike) -> Loss:
-    """The loss meant by a name, a square array, a dict of costs or a Loss."""
+    """Return the loss for a name, a square array, a dict of costs or a Loss."""
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
@@ -502,7 +502,7 @@ def as_loss(loss: LossLike) -> Loss:
 def class_weighted(
     matrix: np.ndarray, classes: Labels, class_weight: Mapping[Any, float] | None
 ) -> np.ndarray:
-    """Costs with the row of each true label scaled by its weight (1 for labels not named)."""
+    """Scale the row of each true label by its weight, 1 for labels that are not named."""
     if class_weight is None:
         return matrix
     if not isinstance(class_weight, Mapping):
@@ -528,7 +528,7 @@ def class_weighted(
 
 
 def _from_the_first(labels: np.ndarray) -> np.ndarray:
-    """(k,) how far each label, a number, is from the smallest; large integers stay apart."""
+    """(k,) distance of each number from the smallest, exact for large integers."""
     values = [label.item() if isinstance(label, np.integer) else label for label in labels]
     exact = [Fraction(*value.as_integer_ratio()) for value in values]
     low = min(exact, default=Fraction(0))

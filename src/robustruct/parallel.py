@@ -1,4 +1,4 @@
-"""A batch on all cores: ranges of samples with about equally many nodes, one a thread."""
+"""Runs work on all cores: ranges of samples with about equally many nodes, one per thread."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from robustruct.errors import InvalidInputError
 
 T = TypeVar("T")
 
-CACHE_FRIENDLY = 2**18  # numbers, 2 MiB
+CACHE_FRIENDLY = 2**18  # float64 numbers, 2 MB: about the second-level cache of a core
 
 
 def available_memory() -> float:
-    """Bytes that this process may still take; infinite where the system does not tell.
+    """Return the bytes that this process may still take; inf if the system does not tell.
 
     A container may allow less than the machine has.
     """
@@ -40,8 +40,8 @@ _CONTAINERS = (
     (f"{_GROUP}.max", f"{_GROUP}.current", f"{_GROUP}.stat"),
     (f"{_GROUP}/memory.limit_in_bytes", f"{_GROUP}/memory.usage_in_bytes", f"{_GROUP}/memory.stat"),
 )
-"""Control groups of version 2 and 1: the limit, what is taken, and how much of it is files that
-the system drops when memory is short."""
+"""Control groups of version 2 and 1: files with the limit, the usage, and statistics of it, where
+``inactive_file`` is page cache that the system drops when memory is short."""
 
 
 def _machine_memory() -> float:
@@ -57,11 +57,11 @@ def _machine_memory() -> float:
         return float("inf")
 
 
-MOST = 64  # threads where there are fewer cores: each takes memory, and most would only wait
+MOST = 64  # threads, unless there are more cores: each takes memory, and most would only wait
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads meant by ``n_jobs``: None is one, -1 all cores, -2 all but one."""
+    """Return the number of threads of ``n_jobs``: None is one, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
     if n_jobs == 0:
@@ -75,7 +75,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
-    """(first, last) of rows that together are small enough for a processor's cache."""
+    """Split rows into ranges (first, last) of at most CACHE_FRIENDLY numbers."""
     step = max(1, CACHE_FRIENDLY // max(1, n_columns))
     return [(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
@@ -83,9 +83,9 @@ def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
 def over_samples(
     work: Callable[[int, int], T], node_offsets: np.ndarray, n_jobs: int | None = -1
 ) -> list[T]:
-    """``work(first, last)`` on ranges of samples that cover the batch; results in order.
+    """Call ``work(first, last)`` on ranges of samples that cover the batch; results in order.
 
-    ``work`` must release the GIL to gain from it, as every kernel does.
+    Threads help only if ``work`` releases the GIL, as every kernel does.
     """
     n_samples = len(node_offsets) - 1
     # A thread pays off from a few thousand nodes; below that, starting it costs more.
@@ -102,7 +102,7 @@ def over_samples(
 def over_pieces(
     work: Callable[[int, int], T], pieces: Sequence[tuple[int, int]], n_jobs: int | None = -1
 ) -> list[T]:
-    """``work(first, last)`` for each of the pieces; results in order."""
+    """Call ``work(first, last)`` for each of the pieces; results in order."""
     if len(pieces) == 1 and n_jobs != 0:
         return [work(*pieces[0])]
     threads = min(n_threads(n_jobs), len(pieces))
@@ -110,40 +110,41 @@ def over_pieces(
     def some(t: int) -> list[T]:
         return [work(*piece) for piece in pieces[t::threads]]
 
-    found = together(some, [(t,) for t in range(threads)]) if threads else []
-    return [found[i % threads][i // threads] for i in range(len(pieces))]
+    by_thread = together(some, [(t,) for t in range(threads)]) if threads else []
+    return [by_thread[i % threads][i // threads] for i in range(len(pieces))]
 
 
 def over_ranges(work: Callable[[slice], T], length: int, n_jobs: int | None = -1) -> list[T]:
-    """``work(range)`` on ranges that cover vectors of the given length; results in order."""
+    """Call ``work(range)`` on ranges that cover vectors of this length; results in order."""
+    # On fewer than about 500,000 numbers (4 MB) a thread costs more than it saves.
     wanted = min(n_threads(n_jobs), 1 + length // 500_000)
     cuts = [length * t // wanted for t in range(wanted + 1)]
     return together(work, [(slice(*cuts[t : t + 2]),) for t in range(wanted)])
 
 
 def together(work: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
-    """``work(*arguments)`` for each of the calls, all at once; results in order."""
+    """Call ``work(*arguments)`` for each of the calls, in parallel; results in order."""
     if len(calls) == 1:
         return [work(*calls[0])]
     others = [_pool(len(calls) - 1).submit(work, *call) for call in calls[1:]]
     try:
-        first = work(*calls[0])  # the thread that waits can work as well
+        first = work(*calls[0])  # this thread works instead of waiting
     finally:
-        for other in others:  # no thread may write into arrays that the caller takes up again
+        for other in others:  # the caller may reuse the arrays, so all must have ended
             other.exception()
     return [first, *(other.result() for other in others)]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """While it is entered, products of matrices take one thread: ours are the others."""
+    """While entered, BLAS uses one thread, as our own threads use the cores."""
     return _blas(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
 def _blas(n_modules: int) -> Any:
-    """The libraries there are; to look for them takes longer than a small fit.
+    """Find the loaded BLAS libraries, which takes longer than a small fit.
 
-    A module that was loaded since may have brought another one.
+    A module loaded since may bring another one, so the number of modules is the key.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -152,9 +153,9 @@ def _blas(n_modules: int) -> Any:
 
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
-    """Threads are kept: starting one takes longer than much of the work it is for."""
+    """Return a pool of threads, which are reused: starting one may take longer than its work."""
     return ThreadPoolExecutor(size, "robustruct")
 
 
-if hasattr(os, "register_at_fork"):  # threads do not survive it
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,6 +1,6 @@
-"""Progress on stderr: a line that renews itself on a terminal, a plain line now and then elsewhere.
+"""Progress on stderr: one updated line on a terminal, plain lines at intervals elsewhere.
 
-Nothing is ever written to stdout, which may be piped into another program.
+Nothing is written to stdout, which may be piped into another program.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Show = Callable[[str, float | None], None]
-"""Called with the state in words and the seconds left, if they can be told."""
+"""Called with the state in words and the seconds left, or None."""
 
-EVERY = 5.0  # seconds between plain lines
+EVERY = 5.0  # seconds between plain lines: often enough to show life, seldom enough for a log
 
 LOG = logging.getLogger("robustruct")
 
-_asked: list[bool] = []  # whether those who are within `notes` want to see them
+_asked: list[bool] = []  # stack of the arguments of `notes` contexts, which may be nested
 
 
 @contextmanager
 def notes(wanted: bool) -> Iterator[None]:
-    """Within it somebody has said whether to show notes."""
+    """While entered, show notes or not; this overrides `_somebody_watches`."""
     _asked.append(wanted)
     try:
         yield
@@ -33,9 +33,9 @@ def notes(wanted: bool) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """A line on stderr if somebody asked for it, or did not say and is at a terminal or a notebook.
+    """Print a note on stderr if wanted, by default on a terminal or in a notebook, else log it.
 
-    Elsewhere it is information in the log, which Python shows to nobody by itself.
+    By default Python does not show the log at level INFO.
     """
     if sys.stderr is not None and (any(_asked) if _asked else _somebody_watches()):
         print(f"robustruct: {text}", file=sys.stderr, flush=True)
@@ -44,13 +44,13 @@ def note(text: str) -> None:
 
 
 def _somebody_watches() -> bool:
-    """Python has a prompt where it is interactive, as in notebooks, whose stderr is no terminal."""
+    """Return whether stderr is a terminal or Python interactive, as in notebooks (sys.ps1)."""
     return sys.stderr.isatty() or hasattr(sys, "ps1")
 
 
 @contextmanager
 def progress(title: str, wanted: bool = True) -> Iterator[Show]:
-    """Yields what to call with the state of some work; it does nothing unless ``wanted``."""
+    """Yield a function that shows the state of some work; it does nothing unless ``wanted``."""
     if not wanted:
         yield lambda state, left: None
         return
@@ -86,7 +86,7 @@ def _shown(title: str) -> Iterator[Show]:
 def fit_progress(
     model: str, wanted: bool | int, tol: float, max_iter: int
 ) -> Iterator[Callable[[int, float, str], None]]:
-    """Yields what to call after each pass with its number, the relative gap, and by whom."""
+    """Yield a function to call after each pass with its number, the relative gap, and a suffix."""
     pace = GapPace(tol, max_iter)
     with progress(f"{model} training", bool(wanted)) as show:
 
@@ -101,7 +101,7 @@ def fit_progress(
 def shards_progress(
     model: str, wanted: bool | int, n_shards: int
 ) -> Iterator[Callable[[str], None]]:
-    """Yields what to call with the name of each thing that is done with all shards."""
+    """Yield a function to call with the name of each stage of the work on shards."""
     with progress(f"{model} on {n_shards} shards", bool(wanted)) as show:
         yield lambda work: show(work, None)
 
@@ -121,7 +121,7 @@ def _lines(title: str) -> Show:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words that fit into a line: 8 s, 2 min, 3 h.
+    """Format seconds briefly: 8 s, 2 min, 3 h.
 
     >>> duration(100)
     '2 min'
@@ -133,13 +133,13 @@ def duration(seconds: float) -> str:
 
 
 class Pace:
-    """Time left, from the part of the work that is done."""
+    """Estimates the time left from the fraction of the work that is done."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
 
     def left(self, done: float | None) -> float | None:
-        """Seconds left when a fraction ``done`` is done; None while it is too early to tell."""
+        """Return the seconds left after a fraction ``done``; None in the first half second."""
         spent = time.monotonic() - self.started
         if done is None or not 0 < done < 1 or spent < 0.5:
             return None
@@ -147,7 +147,7 @@ class Pace:
 
 
 class GapPace:
-    """Time left of a fit whose gap shrinks by about the same factor in equal times."""
+    """Estimates the time left of a fit, if the gap shrinks geometrically."""
 
     def __init__(self, tol: float, max_iter: int) -> None:
         self.tol, self.max_iter = tol, max_iter
@@ -155,7 +155,7 @@ class GapPace:
         self.seen: list[tuple[float, float]] = []
 
     def left(self, n_iter: int, gap: float) -> float | None:
-        """Seconds to the goal, at most those to the last pass; None while it is hard to tell."""
+        """Return the seconds to the goal, at most to the last pass; None if it cannot be told."""
         last_pass = self.pace.left(n_iter / self.max_iter)
         if not 0 < gap < math.inf or last_pass is None:
             return last_pass
@@ -163,6 +163,7 @@ class GapPace:
             return 0.0
         now = time.monotonic() - self.pace.started
         self.seen.append((now, math.log(gap)))
+        # The rate over the second half of the time: gaps shrink irregularly at first.
         then, before = next(
             (point for point in reversed(self.seen) if point[0] <= now / 2), self.seen[0]
         )

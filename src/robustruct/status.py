@@ -1,4 +1,4 @@
-"""How solving a game or training a model ended."""
+"""Status of a solved game or a fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """How a solver or a fit ended; each value says what happened, then what to do about it."""
+    """How a solver or a fit ended; each value says what happened, then what to do."""
 
     CONVERGED = "The certified gap is within the tolerance."
     MAX_ITER = (
@@ -32,5 +32,5 @@ class Status(Enum):
 
     @property
     def remedy(self) -> str:
-        """What to do about it, if anything."""
+        """The sentences that say what to do; "" if there is nothing."""
         return self.value.partition(". ")[2]

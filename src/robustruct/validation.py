@@ -1,4 +1,4 @@
-"""From what users pass to what training needs, with errors that name the sample."""
+"""Checks labels and weights that users pass; errors name the sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robustruct.labels import as_labels, encode_labels, exactly_comparable
 
 
 def is_flat(X: Any) -> bool:
-    """True for a 2-D array or sparse matrix, whose rows are samples of one node each."""
+    """Return whether X is a 2-D array or sparse matrix, whose rows are samples of one node."""
     if is_sparse(X):
         return True
     if not hasattr(X, "__array__"):
@@ -25,17 +25,17 @@ def is_flat(X: Any) -> bool:
 
 
 def as_listed(values: Any) -> Any:
-    """What can be read only once, such as a generator, as a list; anything else as it is."""
+    """Convert an iterator, which can be read only once, to a list."""
     return list(values) if isinstance(values, Iterator) else values
 
 
 def are_lists(y: Any) -> bool:
-    """Whether labels are given as lists, sample by sample: answers then come as lists too."""
+    """Return whether labels are lists, one per sample; predictions then are lists too."""
     return isinstance(y, Iterable) and all(isinstance(labels, list | tuple) for labels in y)
 
 
 def nonempty(X: Any) -> np.ndarray | None:
-    """Places of the samples that have nodes; None if all do, or if X is no list of samples."""
+    """Return the indices of samples with nodes; None if all have some or X is no list."""
     if not isinstance(X, list | tuple):
         return None
     sizes = [_size(sample) for sample in X]
@@ -43,7 +43,7 @@ def nonempty(X: Any) -> np.ndarray | None:
 
 
 def _size(sample: Any) -> int:
-    """How many nodes a sample has, where that is easy to tell; else some."""
+    """Return the number of nodes of a sample; 1 if it is not obvious, as that is not empty."""
     shape = getattr(sample, "shape", None)
     if shape is not None:
         return int(shape[0]) if shape else 1
@@ -51,7 +51,7 @@ def _size(sample: Any) -> int:
 
 
 def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
-    """One label array per sample, each as long as its sample has nodes (one for all, if flat)."""
+    """Return one label array per sample, of length ``sizes`` (one for all, if flat)."""
     if y is None:
         raise InvalidInputError("y is missing; training needs the labels of every node.")
     y, n_samples = as_listed(y), len(sizes)
@@ -91,7 +91,7 @@ def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
 
 
 def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) -> None:
-    """Refuse labels that are None or NaN, with the first place of one."""
+    """Refuse labels that are None or NaN; the error names the first."""
     if labels.dtype.kind != "O":
         return
     missing = [i for i, label in enumerate(labels) if _is_missing(label)]
@@ -109,9 +109,9 @@ def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) ->
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
-    except TypeError:  # that of pandas is neither equal to itself nor not
+    except TypeError:  # pandas.NA: its comparison has no truth value
         return True
-    except ValueError:  # an array, which is no label at all
+    except ValueError:  # an array: no label, and refused elsewhere
         return False
 
 
@@ -129,11 +129,11 @@ def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:
     return np.concatenate(codes)
 
 
-SINGLE = (1e-20, 1e20)  # costs for training in float32, whose squares must stay finite
+SINGLE = (1e-20, 1e20)  # costs in float32, whose squares stay within its 1e-45 .. 3e38 this far
 
 
 def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
-    """(N,) in the user's order."""
+    """(N,) weights of nodes, in the user's order."""
     if node_weight is None:
         return np.ones(sizes.sum())
     if flat:
@@ -156,14 +156,14 @@ def node_weights(node_weight: Any, sizes: np.ndarray, flat: bool) -> np.ndarray:
 
 
 def sample_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """(S,) weights."""
+    """(S,) weights of samples."""
     if sample_weight is None:
         return np.ones(n_samples)
     return _weights(sample_weight, n_samples, "sample_weight", "sample")
 
 
 def check_some_weight(total: float, field: str, unit: str) -> None:
-    """Refuse weights that are all zero, or next to it."""
+    """Refuse weights whose total is zero or tiny."""
     if not total > 0:
         raise InvalidInputError(
             f"{field} is zero for every {unit}; give some {unit} a positive weight."
@@ -176,7 +176,7 @@ def check_some_weight(total: float, field: str, unit: str) -> None:
 
 
 def check_dearest(cost: float, smooth: bool) -> None:
-    """Refuse costs that are out of reach for the arithmetic of training."""
+    """Refuse a largest cost that would under- or overflow in training."""
     least, most = SINGLE if smooth else (SMALLEST, np.inf)
     if cost and not least <= cost <= most:
         raise InvalidInputError(
@@ -190,7 +190,7 @@ def check_dearest(cost: float, smooth: bool) -> None:
 def class_weights(
     class_weight: Any, classes: np.ndarray, count: np.ndarray
 ) -> Mapping[Any, float] | None:
-    """``class_weight`` for the labels there are: "balanced" worked out, absent labels left out.
+    """Resolve ``class_weight``: compute "balanced", drop labels that are absent.
 
     ``count`` (k,) is the total weight of the nodes with each label.
     """
@@ -229,13 +229,16 @@ def _weights(weight: Any, size: int, field: str, unit: str) -> np.ndarray:
 
 
 def in_user_form(values: np.ndarray, batch: Batch, flat: bool) -> Any:
-    """Rows in the order of the batch as the user expects them: a list of arrays, or one array."""
+    """Return rows (N, ...) of the batch in the user's order: a list of arrays, or one if flat."""
     rows = batch.to_user(values)
     return rows if flat else batch.split_nodes(rows)
 
 
 def chunks(batch: Batch, n_numbers: int, limit: int = 2**24) -> Sequence[tuple[int, int]]:
-    """Ranges of samples whose nodes need at most ``limit`` numbers at ``n_numbers`` per node."""
+    """Split samples into ranges that need at most ``limit`` numbers, ``n_numbers`` per node.
+
+    The default, 128 MB of float64, bounds the memory of a prediction.
+    """
     per_chunk = max(1, limit // max(n_numbers, 1))
     ranges, first = [], 0
     while first < batch.n_samples:

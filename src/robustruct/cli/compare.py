@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from robustruct.formats.corpus import Corpus
 
 # Sequences of the default data: few to train on, so that models differ, many to test on, so that
-# intervals are narrow; all of it takes seconds.
+# intervals are narrow.
 N_TRAIN, N_TEST = 100, 400
 MAX_TIME = 240.0  # seconds of training; with reading, testing and the report about 5 minutes
 

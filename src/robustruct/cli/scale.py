@@ -155,7 +155,7 @@ class Scale:
     def after_interruption(self) -> str:
         """Return a sentence that says how to continue."""
         if self.checkpoint is None:
-            return "--checkpoint FOLDER would have checkpoints what was done."
+            return "--checkpoint FOLDER would have kept what was done."
         from robustruct.optimizers.checkpoints import kept_in
 
         checkpoints = kept_in(self.checkpoint)

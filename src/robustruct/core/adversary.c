@@ -1,12 +1,12 @@
-/* The adversary as training keeps it: on forests node marginals and, for the edge of each node, a short
- * list of pairs of labels with their mass; where there are cycles a list of labellings with their
- * mass for each sample. A pair is a code b k + a for label b of the child and a of the parent. */
+/* Repairs and sums of the adversary that training stores: on forests node marginals and, for the edge of
+ * each node, a short list of pairs of labels with masses; with cycles a list of labellings with masses
+ * for each sample. A pair is the code b k + a of label b of the child and a of the parent. */
 #include "core.h"
 
 INLINE Index label_below(int32_t pair, Index k) { return (uint32_t)pair / (uint32_t)k; }
 INLINE Index label_above(int32_t pair, Index k) { return (uint32_t)pair % (uint32_t)k; }
 
-/* The last pair of node i takes the place of pair number ``at``. */
+/* Remove pair ``at`` of node i; the last pair takes its place. */
 static void drop_pair(const Marginals *marginals, Index i, Index at)
 {
     const Index first = i * marginals->n_room, last = first + --marginals->count[i];
@@ -31,7 +31,7 @@ static void drop_upwards(Index i, Index above, const Marginals *marginals, doubl
         if (total[a] == 0.0) marginals->r[above * k + a] = 0.0;
 }
 
-/* Scale the pairs of node i to the marginals above it, and let its own be theirs. */
+/* Scale the pairs of node i to the marginals of its parent, and sum them to its own marginals. */
 static void scale_downwards(Index i, Index above, const Marginals *marginals, double *total)
 {
     const Index k = marginals->n_labels, first = i * marginals->n_room;
@@ -54,7 +54,7 @@ static void scale_downwards(Index i, Index above, const Marginals *marginals, do
 }
 
 /* Make r and the pairs of samples first .. last-1 exactly consistent. Steps move masses with
- * rounding, and dust is swept away on nodes and edges separately. */
+ * rounding, and masses below DUST are removed from nodes and edges separately. */
 API Index repair_pairs(Index first, Index last, const Structure *structure, const Marginals *marginals)
 {
     const Index k = marginals->n_labels, *parent = structure->parent;
@@ -91,7 +91,7 @@ API Index pair_sums(const Structure *structure, const Index *table_of, const dou
     return 0;
 }
 
-/* Masses scaled to sum to 1, and the node marginals that they imply, of samples first .. last-1. */
+/* Normalise the masses of samples first .. last-1, and compute their node marginals. */
 API Index repair_mixtures(Index first, Index last, const Structure *structure,
                           const Mixtures *mixtures)
 {

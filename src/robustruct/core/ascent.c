@@ -2,13 +2,13 @@
  *
  * For a sample with adversary marginals (r, q) a step takes the best labelling for the adversary and
  * its worst labelling inside the support of q (oracle.c) and moves mass from the worst to the best
- * (steps.c), theta following. To gather the scores and find the two takes most of the time and moves
- * nothing, so several samples are worked on by several threads before the first of them steps. Where
- * a visit is several steps, the later ones start from the same scores, less what the sample's own
- * steps did to them.
+ * (steps.c); theta follows. Gathering scores and finding the two labellings takes most of the time and
+ * changes nothing, so threads do it for several samples before the first of them steps. Later steps of
+ * a visit start from the same scores, updated by the sample's own steps.
  *
  * The predictor is kept close to a centre p0 (method of multipliers). With 1/mu = 0 it stays at p0;
- * with p0 at the truth that is a structured SVM. */
+ * with p0 at the truth this is a structured SVM (block-coordinate Frank-Wolfe: Lacoste-Julien et al.,
+ * 2013; with pairwise steps). */
 #include "ascent.h"
 #include "counters.h"
 
@@ -103,7 +103,7 @@ static bool find_first(Index s, const Ascent *ascent, Scratch *scratch, const Ma
     return found.moves;
 }
 
-/* Make the move of sample s, as far as it is still worth it; find and make later ones. */
+/* Make the move of sample s as far as it still gains under theta; find and make later ones. */
 static void make_moves(Index s, const Ascent *ascent, Scratch *scratch, const Marginals *adversary,
                        const SampleScores *scores, const Move *move)
 {
@@ -124,11 +124,10 @@ static void make_moves(Index s, const Ascent *ascent, Scratch *scratch, const Ma
     }
 }
 
-/* What threads share in pending.counters. */
+/* Indices of pending.counters, which threads share. */
 enum { TAKEN, ANSWERED, OPEN };
 
-/* Find moves of samples of ``order`` that nobody has taken, until those that are open are; return how
- * many that is. */
+/* Find moves of samples of ``order`` until all open ones are taken; return the number found. */
 static Index find_open(Index thread, const Index *order, const Ascent *ascent,
                        const Marginals *adversary, Scratch *scratch)
 {
@@ -148,11 +147,10 @@ static Index find_open(Index thread, const Index *order, const Ascent *ascent,
 
 /* Visit n samples, in ``order``: moves are found for some, these step in order, and so on.
  *
- * Several threads may call this together, of which number 0 leads: it alone steps. Each takes the
- * next sample that nobody has taken; what comes out does not depend on who did what, and the leader
- * waits only for threads that have taken a sample. Other samples may have moved theta since a move
- * was found: it may no longer be the best one, but its step has the best length under theta as it
- * is. */
+ * Several threads may call this together; only thread 0, the leader, steps. Each thread takes the next
+ * free sample; the result does not depend on which thread takes it, and the leader waits only for
+ * threads that have taken a sample. Other samples may have moved theta since a move was found: it may
+ * no longer be the best one, but its step has the best length under the present theta. */
 API Index visit_samples(Index thread, const Index *order, Index n, const Ascent *ascent,
                         const Marginals *adversary)
 {
@@ -160,7 +158,7 @@ API Index visit_samples(Index thread, const Index *order, Index n, const Ascent 
     Counter *counters = (Counter *)pending->counters;
     Scratch scratch;
     const bool ready = new_scratch(ascent, &scratch);
-    if (!ready && thread == 0) { /* nobody waits for a leader that is gone */
+    if (!ready && thread == 0) { /* no thread waits for a leader that has failed */
         write_counter(counters + TAKEN, n);
         write_counter(counters + OPEN, n);
     }

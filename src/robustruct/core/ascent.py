@@ -1,4 +1,4 @@
-"""Training at T = 0: what oracle.c, steps.c, ascent.c, mixtures.c, adversary.c and grams.c take."""
+"""Declares functions of ascent.c, mixtures.c, adversary.c, oracle.c and grams.c (T = 0)."""
 
 from robustruct.core.declare import Floats, Indices
 from robustruct.core.library import function

@@ -1,8 +1,8 @@
-"""Compiles the core: the C files beside this one to a shared library, by any compiler there is.
+"""Compiles the C files beside this one to a shared library.
 
-A wheel holds libraries and neither this file nor the sources. Where the sources lie beside the
-library, as in a checkout, it is compiled again when one of them is newer. Nothing is imported but
-Python's own library: packaging loads this file before anything is installed.
+A wheel holds libraries, but neither this file nor the sources. In a checkout, the library is
+compiled again when a source is newer. Only the standard library is imported: packaging loads this
+file before anything is installed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 VERSION_FILE = HERE.parent / "_version.py"
 
-# Sums in these files may be reordered by the compiler, in the same way on every call. Everywhere
-# else results are those of the source, operation by operation. No flag assumes that numbers are
-# finite: a score of -inf forbids a label.
+# The compiler may reorder sums in these files, which gives the same result on every call. Elsewhere
+# operations are done as written. No flag assumes finite numbers: a score of -inf forbids a label.
 REORDERED = {"smooth.c", "smooth_bounds.c"}
 
 COMMON = ["-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off"]
@@ -38,7 +37,7 @@ REORDER = [
 WARN = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unknown-pragmas"]
 
 
-# For tests (checks.py sanitize): libraries that stop at a wrong access or a race.
+# Libraries for tests (checks.py), which stop at a wrong access or a race.
 SANITIZERS = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"],
     "thread": ["-fsanitize=thread", "-g", "-O1"],
@@ -47,13 +46,13 @@ SANITIZERS = {
 
 @dataclass(frozen=True)
 class Target:
-    """A platform that wheels are made for on any other: zig's name of it, and pip's."""
+    """A platform for which wheels are cross-compiled: its names in zig and in pip."""
 
     zig: str
     tag: str
     suffix: str = ".so"
     levels: tuple[str, ...] = ("",)
-    """Levels of the processor, each with a library of its own; "" is the only one."""
+    """Instruction-set levels, one library each; "" where there is only one."""
 
 
 BOTH = ("x86-64-v2", "x86-64-v3")
@@ -76,14 +75,14 @@ class BuildError(RuntimeError):
 
 
 def system_compiler() -> list[str] | None:
-    """The command that compiles C: ``CC``, else what the path has; None without either."""
+    """Return the command of a C compiler: ``CC``, else one on the path, else None."""
     if os.environ.get("CC"):
         return os.environ["CC"].split()
     return next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
 
 
 def zig() -> list[str]:
-    """The compiler in the package ``ziglang``."""
+    """Return the command of the compiler in the package ``ziglang``."""
     try:
         import ziglang  # noqa: F401
     except ImportError:
@@ -92,7 +91,7 @@ def zig() -> list[str]:
 
 
 def native_level() -> str:
-    """The level of this machine's processor."""
+    """Return the instruction-set level of this machine."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return ""
     try:
@@ -103,25 +102,25 @@ def native_level() -> str:
 
 
 def library_name(level: str, suffix: str | None = None) -> str:
-    """The file of the library for a level of the processor."""
+    """Return the file name of the library for a level."""
     own = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
     return f"core{'-' if level else ''}{level}{suffix or own}"
 
 
 def inputs() -> list[Path]:
-    """All that the library is made from."""
+    """Return all files that the library depends on."""
     return [*HERE.glob("*.c"), *HERE.glob("*.h"), Path(__file__), VERSION_FILE]
 
 
 def is_stale(made: Path, sources: Iterable[Path]) -> bool:
-    """Whether a file is missing or older than what it is made from."""
+    """Return whether a file is missing or older than its sources."""
     return not made.exists() or made.stat().st_mtime < max(p.stat().st_mtime for p in sources)
 
 
 def compile_library(
     library: Path, command: Sequence[str], options: Sequence[str], objects: Path | None = None
 ) -> None:
-    """Compile all sources and link them; objects that are newer than their source are kept."""
+    """Compile all sources and link them; up-to-date files in ``objects`` are reused."""
     version = re.search(r'"(.+)"', VERSION_FILE.read_text())
     assert version is not None
     common = [Path(__file__), VERSION_FILE, *HERE.glob("*.h")]
@@ -130,24 +129,24 @@ def compile_library(
         folder.mkdir(parents=True, exist_ok=True)
 
         def one(source: Path) -> str:
-            made = folder / f"{source.stem}.o"
-            if is_stale(made, [source, *common]):
+            compiled = folder / f"{source.stem}.o"
+            if is_stale(compiled, [source, *common]):
                 flags = [*COMMON, *(REORDER if source.name in REORDERED else []), *WARN]
                 flags.append(f'-DCORE_VERSION="{version[1]}"')
-                # Folders of the machine that compiles stay out of the file.
+                # Keep paths of this machine out of the library.
                 flags.append(f"-ffile-prefix-map={HERE}=core")
                 own = folder / f"{source.stem}.{os.getpid()}.o"
                 run([*command, *flags, *options, "-c", str(source), "-o", str(own)])
-                own.replace(made)
-            return str(made)
+                own.replace(compiled)
+            return str(compiled)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = list(pool.map(one, sorted(HERE.glob("*.c"))))
-        # Another process may do the same: the library appears at once, whole. It is linked where it
-        # is, by its bare name, as some formats keep the name that was given.
+            linked = list(pool.map(one, sorted(HERE.glob("*.c"))))
+        # Another process may build too, so the finished library is renamed to its place. The linker
+        # gets a bare name, as some formats store it.
         own = folder / f"{os.getpid()}"
         own.mkdir(exist_ok=True)
-        run([*command, *options, "-shared", *made, "-lm", "-o", library.name], own)
+        run([*command, *options, "-shared", *linked, "-lm", "-o", library.name], own)
         beside = library.with_name(f"{library.name}.{os.getpid()}")
         shutil.copyfile(own / library.name, beside)
         shutil.rmtree(own)
@@ -155,7 +154,7 @@ def compile_library(
 
 
 def run(command: list[str], folder: Path | None = None) -> None:
-    """Run a compiler; what it says is the message of its error."""
+    """Run a compiler; its output becomes the message of an error."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -164,9 +163,9 @@ def run(command: list[str], folder: Path | None = None) -> None:
 
 
 def build(level: str | None = None) -> Path:
-    """The library for this machine, compiled if it is missing or a source is newer.
+    """Return the library for this machine; compile it if missing or older than a source.
 
-    ``level`` may be another level of the processor, or a key of SANITIZERS.
+    ``level`` may be another instruction-set level, or a key of SANITIZERS.
     """
     level = native_level() if level is None else level
     library = HERE / library_name(level)
@@ -184,16 +183,16 @@ def build(level: str | None = None) -> Path:
 
 
 def cross_build(name: str, folder: Path) -> list[Path]:
-    """The libraries of a target of TARGETS, compiled by zig into ``folder``."""
+    """Compile the libraries of a key of TARGETS by zig into ``folder``."""
     target = TARGETS[name]
-    made = []
+    libraries = []
     for level in target.levels:
         library = folder / library_name(level, target.suffix)
         march = [f"-march={level.replace('-', '_')}"] if level else []
-        # Nothing of the machine that compiles, and no symbols but those that are called.
+        # -s strips symbols; only exported ones remain.
         compile_library(library, zig(), ["-target", target.zig, *march, "-s"])
-        made.append(library)
-    return made
+        libraries.append(library)
+    return libraries
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-/* Exact inference over the cliques of a triangulated graph (bucket elimination).
+/* Exact inference over the cliques of a triangulated graph: bucket elimination (Dechter, 1999).
  *
  * Bucket i holds node i and its m later neighbours s_1 < ... < s_m. Its table is indexed
  * [label of i, label of s_1, ..., label of s_m], the last running fastest: k^(m+1) numbers. Its
  * message to its parent s_1 leaves out the label of i: k^m numbers. All later neighbours of a child
- * bucket are in its parent's bucket, so that messages are added to the parent's table. Only messages
- * are kept; tables are made when they are needed, in memory used by one bucket after the other. */
+ * bucket are in its parent's bucket, so messages are added to the parent's table. Only messages are
+ * stored; tables are filled when needed, in memory that buckets share. */
 #include "cliques.h"
 #include "messages.h"
 #include "simd.h"
@@ -16,7 +16,7 @@ static Index power(Index k, Index m)
     return result;
 }
 
-/* How many later neighbours node i, among all nodes, has. */
+/* Number of later neighbours of node i, among all nodes. */
 INLINE Index n_later(const JunctionTrees *trees, Index i)
 {
     return trees->offsets[i + 1] - trees->offsets[i];
@@ -49,10 +49,10 @@ INLINE Index edge_table(const CliqueSample *sample, Index i, Index e)
 
 /* ------------------------------------------------------------------------------ tables and messages
  *
- * Whatever is indexed by the labels of node i and of some of its later neighbours, as scores of an
- * edge or the message of a child, is walked beside the table of i in runs: the last members of the
- * bucket either all take part, and the entries of both go side by side, or none does, and one entry
- * serves the whole run. Before them come groups of members that take part or not. */
+ * Arrays indexed by the labels of node i and of some of its later neighbours (scores of an edge, the
+ * message of a child) are broadcast against the table of i in runs. The last members of the bucket
+ * either all index the array, and entries of both run side by side, or none does, and one entry serves
+ * the whole run. The members before them form groups that index the array or not. */
 typedef struct {
     Index size;                              /* entries of the table */
     Index run;                               /* entries of a run */
@@ -61,7 +61,7 @@ typedef struct {
     Index length[64], stride[64], digit[64]; /* k^m fits into 63 bits: there are no more for k > 1 */
 } Walk;
 
-/* Beside the table of node i goes what is indexed by i and by the n_inner nodes ``inner``. */
+/* Lay out the walk over an array indexed by i and by the n_inner nodes ``inner``. */
 static void lay_out(const JunctionTrees *trees, Index k, Index i, Index n_inner, const Index *inner,
                     Walk *walk)
 {
@@ -95,7 +95,7 @@ static void lay_out_child(const JunctionTrees *trees, Index k, Index i, Index ch
     lay_out(trees, k, i, n_later(trees, child) - 1, members + 1, walk);
 }
 
-/* Where the next runs begin beside the table, after those of the first two groups from ``at`` on. */
+/* Offset of the next runs in the array, after those of the first two groups from ``at`` on. */
 INLINE Index next_runs(Walk *walk, Index at)
 {
     for (int g = 2; g < walk->n_groups; g++) {
@@ -107,7 +107,7 @@ INLINE Index next_runs(Walk *walk, Index at)
     return at;
 }
 
-/* For every run: where it begins in the table (base) and beside it (at). */
+/* For every run: its offset in the table (base) and in the array (at). */
 #define EACH_RUN(walk, base, at)                                                               \
     for (Index first_ = 0, base = 0, n_ = (walk)->n_groups > 1 ? (walk)->length[1] : 1,        \
                step_ = (walk)->n_groups > 1 ? (walk)->stride[1] : 0;                           \
@@ -127,7 +127,7 @@ static void add_to_table(Walk *walk, const double *restrict values, double *rest
     }
 }
 
-/* out += the table summed over what it is not indexed by, ``portion`` entries of a run at a time. */
+/* out += the table summed over labels that do not index out, ``portion`` entries of a run at a time. */
 static void sum_table(Walk *walk, Index portion, const double *restrict table, double *restrict out)
 {
     const Index run = walk->run;
@@ -257,7 +257,7 @@ static void max_up(const CliqueSample *sample, const CliqueScratch *scratch)
     }
 }
 
-/* Where the labels (n) of all later neighbours of c but the first, its parent, are in its message. */
+/* Offset in the message of c of the labels (n) of its later neighbours, without its parent's. */
 static Index place_in(const CliqueSample *sample, Index c, const Index *labels)
 {
     const JunctionTrees *trees = sample->trees;
@@ -399,7 +399,7 @@ static void edge_marginals(const CliqueSample *sample, Index i, const CliqueScra
     }
 }
 
-/* What the table of node i says from above to the messages of its children. */
+/* Marginalise the table of node i to the messages of its children, on the way down. */
 static void tell_children(const CliqueSample *sample, Index i, const double *table,
                           const Index *start, double *down)
 {
@@ -428,7 +428,7 @@ double sum_over_cliques(const CliqueSample *sample, const CliqueScratch *scratch
             down[start[i - lo]] = 1.0;
         }
         fill_table(sample, i, start, scratch->messages, scratch->table);
-        /* The message of i has served; its room takes the totals. */
+        /* The message of i is no longer needed; its memory takes the totals. */
         conditionals(k, size, down + start[i - lo], scratch->table, scratch->top, message);
         node_marginal(k, size, scratch->table, out->r + (i - lo) * k);
         edge_marginals(sample, i, scratch, share, out);
@@ -437,7 +437,7 @@ double sum_over_cliques(const CliqueSample *sample, const CliqueScratch *scratch
     return log_z;
 }
 
-/* Log-partition and marginals of samples first .. last-1, as sum_product has them. */
+/* Log-partition functions and marginals of samples first .. last-1, as in sum_product. */
 API Index clique_sum(Index first, Index last, const Structure *structure, const JunctionTrees *trees,
                      const ScoreArrays *scores, const double *share, Gibbs *gibbs)
 {
@@ -488,7 +488,7 @@ static void allowed_over_cliques(const CliqueSample *sample, const CliqueScratch
     }
 }
 
-/* allowed (N, k), out: as forest_allowed has it, for samples first .. last-1. */
+/* allowed (N, k), out: as in forest_allowed, for samples first .. last-1. */
 API Index clique_allowed(Index first, Index last, const Structure *structure,
                          const JunctionTrees *trees, const ScoreArrays *scores, bool *allowed)
 {
@@ -505,8 +505,8 @@ API Index clique_allowed(Index first, Index last, const Structure *structure,
 
 /* ------------------------------------------------------------------------------- K best labellings
  *
- * Messages are lists of the best scores, descending; which labels made them is worked out again on
- * the way back. */
+ * Messages are lists of the best scores, descending; the labels behind them are recomputed on the way
+ * back. */
 typedef struct {
     Index size;           /* K */
     Index *start;         /* (n + 1) */
@@ -547,8 +547,8 @@ static void merge_bucket(const CliqueSample *sample, Index i, const Index *label
     merge_labels(k, size, best->lists, NULL, 0, best->sums, best->label, best->rank, best->pointer);
 }
 
-/* Which entry of each child's message made the entry that is wanted of i, with label x. The lists
- * were added up child by child: this is undone from the last child to the first. */
+/* Find the entry of each child's message behind the wanted entry of i, with label x. Lists were added
+ * child by child; this is traced back from the last child to the first. */
 static void want_of_children(const CliqueSample *sample, Index i, Index x, BestLists *best)
 {
     const JunctionTrees *trees = sample->trees;
@@ -563,7 +563,7 @@ static void want_of_children(const CliqueSample *sample, Index i, Index x, BestL
     }
 }
 
-/* Messages of all buckets, then their sums over components; return how many components there are. */
+/* Compute the messages of all buckets, then sums over components; return the number of components. */
 static Index lists_up(const CliqueSample *sample, BestLists *best)
 {
     const JunctionTrees *trees = sample->trees;
@@ -663,10 +663,10 @@ API Index clique_k_best(Index lo, Index hi, const JunctionTrees *trees, const Sc
 
 /* ------------------------------------------------------- games on junction trees as linear programs
  *
- * Here the tables of all buckets of a sample are kept, one after the other as their messages are: that
- * of node i begins at k start[i]. */
+ * Here the tables of all buckets of a sample are stored in the order of their messages: that of node i
+ * begins at k start[i]. */
 
-/* out[at] = the largest entry of the table that goes beside it. */
+/* out[at] = the largest entry of the table in the runs of ``at``. */
 static void best_of_table(Walk *walk, const double *restrict table, double *restrict out)
 {
     const Index run = walk->run, step = walk->along;
@@ -677,11 +677,11 @@ static void best_of_table(Walk *walk, const double *restrict table, double *rest
     }
 }
 
-/* Scores of the sample with nodes lo .. hi-1 rewritten so that the best labelling scores 0, bucket
- * by bucket. start (n + 1), out: where messages begin. regret, out: what an entry of a bucket's table loses
- * against the best label of the bucket's node; a labelling's score is the best score plus the sum of
- * its regrets. total, out: what the best labelling through an entry loses in all. Both -inf where
- * forbidden. */
+/* Reparametrise the scores of the sample with nodes lo .. hi-1 so that the best labelling scores 0 in
+ * every bucket. start (n + 1), out: where messages begin. regret, out: score of an entry of a bucket's
+ * table minus that of the best label of the bucket's node; a labelling scores the best score plus the
+ * sum of its regrets. total, out: score of the best labelling through an entry minus the best score.
+ * Both are -inf where forbidden. */
 API Index clique_regrets(Index lo, Index hi, const JunctionTrees *trees, const ScoreArrays *scores,
                          Index *start, double *regret, double *total)
 {
@@ -765,8 +765,8 @@ API Index clique_rows(Index lo, Index hi, const JunctionTrees *trees, Index k, c
     return entries.n;
 }
 
-/* A bucket's table keeps the distribution of its node given later neighbours, each of which has the
- * mass wanted (size). Where it is empty the node takes its best label: no forbidden entry is used. */
+/* Scale a bucket's table to the mass wanted (size) of its later neighbours, keeping the conditional
+ * distribution of its node. Where that is empty the node takes its best label, never a forbidden one. */
 static void scale_table(Index k, Index size, const double *wanted, const double *regret,
                         double *table)
 {

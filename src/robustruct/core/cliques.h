@@ -1,7 +1,7 @@
-/* Exact inference over the cliques of a triangulated graph, sample by sample, as other files use it.
+/* Exact inference over the cliques of a triangulated graph, one sample at a time.
  *
- * Nodes, chords, labels and marginals of a sample are counted from its first; only the junction
- * trees know the nodes of all samples. */
+ * Nodes, chords, labels and marginals are counted within the sample; only the junction trees hold the
+ * nodes of all samples. */
 #ifndef CLIQUES_H
 #define CLIQUES_H
 #include "core.h"
@@ -17,11 +17,11 @@ typedef struct {
     const Index *chord_table_of; /* (chords) and of each chord */
 } CliqueSample;
 
-/* Memory for one sample after the other. */
+/* Scratch, reused for one sample after the other. */
 typedef struct {
     Index *start;     /* (n + 1) where the message of each node begins */
-    double *messages; /* what a bucket says to its parent, by the labels of its later neighbours */
-    double *down;     /* (as many) what they are worth from above; NULL for the best labelling */
+    double *messages; /* from each bucket to its parent, by the labels of its later neighbours */
+    double *down;     /* (as many) marginals from above; NULL for the best labelling */
     double *table;    /* the table of one bucket */
     double *top;      /* (a message) */
     double *joint;    /* (k, k) */

@@ -1,4 +1,4 @@
-"""Exact inference over cliques: what cliques.c takes."""
+"""Declares the functions of cliques.c: exact inference over cliques."""
 
 from robustruct.core.declare import Flags, Floats, Indices
 from robustruct.core.library import function

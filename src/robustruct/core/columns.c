@@ -1,7 +1,7 @@
 /* Column files and templates: text to the words of tokens, words to the names of attributes.
  *
  * A token is a line, its columns are separated by blanks or tabs, and an empty line ends a sentence
- * (CoNLL, CRF++). Text is UTF-8; nothing is copied, words are places in the text. */
+ * (CoNLL, CRF++). Text is UTF-8; nothing is copied, words are offsets into the text. */
 #include "names.h"
 
 static const uint8_t *line_end(const uint8_t *at, const uint8_t *end)
@@ -61,7 +61,7 @@ static Index split_line(const ColumnRules *rules, const uint8_t *text, const uin
     }
 }
 
-/* What is found of a text, apart from the tokens themselves; see structs.py. */
+/* Counts of a text; see formats/tokens.py. */
 enum { TOKENS, SENTENCES, USED, LINES, BAD_LINE, BAD_COUNT, EXPECTED, N_COUNTS };
 
 static void end_sentence(const ColumnArrays *out, Index s, Index n_tokens, Index width, Index begin,
@@ -133,7 +133,7 @@ static void walk(const ColumnRules *rules, const uint8_t *text, Index size, bool
     set_counts(counts, n, s + 1, size, line);
 }
 
-/* Count the sentences that are complete, and what they consist of. */
+/* Count the complete sentences with their tokens and lines. */
 API Index count_columns(const ColumnRules *rules, const uint8_t *text, Index size, bool at_end,
                         Index *counts)
 {
@@ -151,7 +151,7 @@ API Index read_columns(const ColumnRules *rules, const uint8_t *text, Index size
     return 0;
 }
 
-/* The numbers of the words in one column. */
+/* Number the words of one column by a table of names. */
 API Index number_words(Index handle, const uint8_t *text, const ColumnArrays *tokens, Index column,
                        int32_t *numbers)
 {
@@ -186,7 +186,7 @@ API Index shift_codes(Index first, Index last, const Index *offsets, const int32
 
 /* ------------------------------------------------------------------------- templates */
 
-/* Different pairs and their numbers; empty where the number is -1. */
+/* Hash table of pairs and their numbers; a slot with number -1 is empty. */
 typedef struct {
     uint64_t *keys;
     int32_t *numbers;

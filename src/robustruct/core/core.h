@@ -1,4 +1,4 @@
-/* What every file of the core includes. */
+/* Types, memory and macros that every file of the core includes. */
 #ifndef CORE_H
 #define CORE_H
 #include <math.h>
@@ -29,7 +29,7 @@ typedef int64_t Index;
 INLINE Index min_index(Index a, Index b) { return a < b ? a : b; }
 INLINE Index max_index(Index a, Index b) { return a > b ? a : b; }
 
-/* a unless b exceeds it, or is less: so a where b is NaN. */
+/* Maximum and minimum that return a where b is NaN. */
 INLINE double max_double(double a, double b) { return b > a ? b : a; }
 INLINE double min_double(double a, double b) { return b < a ? b : a; }
 

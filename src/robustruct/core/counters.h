@@ -1,5 +1,5 @@
-/* Counters that several threads share: what one has written before it writes a counter, another sees
- * after it has read it. */
+/* Counters that threads share, with release and acquire order: what a thread writes before it sets a
+ * counter is visible to a thread that has read it. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 #include "core.h"
@@ -41,7 +41,7 @@ INLINE Index take_below(Counter *counter, Index limit)
     return -1;
 }
 
-/* Until the counter is at least ``value``. */
+/* Wait until the counter is at least ``value``. */
 INLINE void wait_for(Counter *counter, Index value)
 {
     for (Index spins = 0; read_counter(counter) < value; spins++)

@@ -1,7 +1,7 @@
-"""How Python declares what C takes: arrays with their type and lengths, structs of them.
+"""Declares arguments of C functions: arrays with type and lengths, and structs of them.
 
-A struct is a NamedTuple whose annotations are the kinds below, declared once, in structs.py. From
-it follow the ctypes structure that is passed, the check of its arrays, and its text in structs.h.
+A struct is a NamedTuple in structs.py, annotated by the kinds below. From it are derived the ctypes
+structure, the check of its arrays, and its declaration in structs.h.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ C_NAME = {
 class Kind:
     """An array of one type: ``Floats["nodes", "labels"]`` names its lengths.
 
-    A name stands for one length throughout a struct, whose C form has it as ``n_nodes``.
-    "nodes + 1" is one more than that; "*" is any length, known to the code that uses it.
+    A name stands for one length throughout a struct; its C form has it as ``n_nodes``.
+    "nodes + 1" is one more; "*" is any length, which is not checked.
     """
 
     def __init__(self, dtype: Any, lengths: tuple[str, ...] = ()):
@@ -38,7 +38,7 @@ class Kind:
         return Kind(self.dtype, lengths if isinstance(lengths, tuple) else (lengths,))
 
     def from_param(self, array: Any) -> Any:
-        """What ctypes passes for an array given as an argument of its own."""
+        """Convert an array that is an argument of its own to what ctypes passes."""
         if array.dtype != self.dtype:
             raise InternalError(f"an array {_told(array)}; the core takes {self.dtype}")
         try:
@@ -48,13 +48,13 @@ class Kind:
 
     @property
     def sides(self) -> list[tuple[str, int]]:
-        """Of each length its name, "" if it has none, and how much more it is than that."""
+        """(name, increment) of each length, such as ("nodes", 1); name "" for any length."""
         named = [name.partition(" + ") for name in self.lengths]
         return [("" if base == "*" else base, int(more or 0)) for base, _, more in named]
 
 
 def address(array: Any) -> int:
-    """Where the numbers of a contiguous array are."""
+    """Return the address of a contiguous array."""
     try:  # a third of the time of ``array.ctypes``
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError):  # empty, read-only or not contiguous
@@ -77,7 +77,7 @@ SCALARS: dict[Any, Any] = {int: ctypes.c_int64, float: ctypes.c_double, bool: ct
 
 
 def struct(declared: type[T]) -> type[T]:
-    """Give a NamedTuple its C form: attribute ``c`` of an instance, made when first asked for."""
+    """Give a NamedTuple its C form: attribute ``c`` of an instance, made on first use."""
     kinds = {name: _kind(hint) for name, hint in declared.__annotations__.items()}
     names = list(declared._fields)  # type: ignore[attr-defined]
     sides = [kind.sides for kind in kinds.values() if isinstance(kind, Kind)]
@@ -88,12 +88,12 @@ def struct(declared: type[T]) -> type[T]:
     checked = _checked(kinds, lengths)
 
     def c_form(self: Any) -> ctypes.Structure:
-        made = self.__dict__.get("_c")
-        if made is None:
-            made = self.__dict__["_c"] = structure(*checked(self))
-        return made
+        c = self.__dict__.get("_c")
+        if c is None:
+            c = self.__dict__["_c"] = structure(*checked(self))
+        return c
 
-    def reduce(self: Any) -> tuple[Any, ...]:  # a pickle has the arrays, not where they were
+    def reduce(self: Any) -> tuple[Any, ...]:  # a pickle holds the arrays, not their addresses
         return type(self), tuple(self)
 
     members = {
@@ -108,7 +108,7 @@ def struct(declared: type[T]) -> type[T]:
 
 
 def _kind(hint: Any) -> Any:
-    """The kind in ``Annotated[np.ndarray, kind]``; another struct or a scalar as it is."""
+    """Return the kind in ``Annotated[np.ndarray, kind]``; a struct or scalar stays."""
     return hint.__metadata__[0] if hasattr(hint, "__metadata__") else hint
 
 
@@ -119,10 +119,10 @@ def _c_type(kind: Any) -> Any:
 
 
 def _checked(kinds: dict[str, Any], lengths: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that gives the values of a struct's C form, once its arrays are checked.
+    """Return a function that checks the arrays of a struct and returns its C values.
 
-    It is written out field by field: small games make several structs each, and a loop over fields
-    takes three times as long.
+    Its code is generated field by field: small games make several structs each, and a loop over
+    fields takes three times as long.
     """
     text = ["def values(self):", f"    {', '.join(kinds)}, = self"]
     values: list[str] = []
@@ -145,8 +145,8 @@ def _checked(kinds: dict[str, Any], lengths: list[str]) -> Callable[[Any], tuple
                 known.add(base)
     text.append(f"    return {', '.join([*values, *(f'n_{length}' for length in lengths)])},")
     exec("\n".join(text), names)
-    made: Callable[[Any], tuple[Any, ...]] = names["values"]
-    return made
+    function: Callable[[Any], tuple[Any, ...]] = names["values"]
+    return function
 
 
 def _refuse(instance: Any, name: str) -> None:
@@ -158,7 +158,7 @@ def _refuse(instance: Any, name: str) -> None:
 
 
 def c_text(declared: Any) -> str:
-    """The declaration of a struct in C."""
+    """Return the declaration of a struct in C."""
     lines = ["typedef struct {"]
     for name, kind in declared.__annotations__.items():
         if isinstance(kind, Kind):

@@ -4,7 +4,8 @@
  *
  *     g(u) = Σ_i  max over r_i   min over p_i    a_i·r_i + weight_i p_i' cost r_i
  *
- * is convex, bounds the game from above, and its least value is that of the game (Theorem 2). */
+ * is convex, bounds the game from above, and its minimum is the value of the game (Theorem 2 of Fathony
+ * et al., Distributionally robust graphical models, 2018). */
 #include "games.h"
 #include "messages.h"
 #include "node_games.h"
@@ -12,8 +13,8 @@
 
 /* ----------------------------------------------------------------------------------- the start */
 
-/* Which labels (n, k) some labelling has whose regret is at least ``worst`` <= 0. No other label is
- * ever played, as even the largest cost would not make up for it. best (n, k): scores of subtrees;
+/* Mark the labels (n, k) of labellings whose regret is at least ``worst`` <= 0. No other label is
+ * ever played, as even the largest cost could not compensate for it. best (n, k): scores of subtrees;
  * regret (n, k), message (k): scratch. */
 static void find_alive(const Forest *forest, double worst, const double *best, double *regret,
                        double *message, bool *alive)
@@ -73,7 +74,7 @@ API Index start_messages(Index first, Index last, const Structure *structure,
     return 0;
 }
 
-/* size (N), out: how far a message may sensibly move, from the weights of the nodes nearby. */
+/* size (N), out: scale of each message, by the weights of nearby nodes. */
 API Index message_sizes(Index first, Index last, const Structure *structure, const double *weight,
                         double *size)
 {
@@ -95,8 +96,8 @@ API Index message_sizes(Index first, Index last, const Structure *structure, con
 typedef struct {
     double *line;  /* (k) */
     double *total; /* (n, k) scores and prices of the children */
-    double *slope; /* (n, k) what the parent plays minus what its child takes it to play */
-    Index *guess;  /* (n, k) the label that a node takes its parent to play where it plays b itself */
+    double *slope; /* (n, k) r of the parent minus the child's guess of it: the subgradient */
+    Index *guess;  /* (n, k) best label of the parent for each label of the node */
     bool *carried; /* (n, 2, k) supports of the last equilibrium; only a simplex uses them */
     NodeScratch node;
 } Descent;
@@ -120,7 +121,7 @@ static bool new_descent(Index n, Index k, Descent *descent)
     return true;
 }
 
-/* line[b] = the best of A_i[b, .] and guess[b] its label, over labels of the parent that live. */
+/* line[b] = max over a of A_i[b, a] and guess[b] its label, over labels of the parent that are alive. */
 static void price_node(Index k, const double *total, const bool *alive, const double *table,
                        const bool *alive_above, const double *u, double *line, Index *guess)
 {
@@ -185,7 +186,7 @@ static double find_slopes(const Forest *forest, const double *r, const double *s
     return norm > noise ? norm : 0.0;
 }
 
-/* How far to go against slopes of the given square norm from the value g. */
+/* Length of the step from the value g, for slopes of this squared norm. */
 static double step_length(const StepRule *rule, Index s, double g, double norm)
 {
     if (!(norm > 0.0)) return 0.0;
@@ -227,7 +228,7 @@ static void descend_sample(Index s, const Forest *forest, Index lo, const double
         const double norm = find_slopes(forest, prices->r + lo * k, prices->size + lo, descent);
         const double length = step_length(rule, s, g, norm);
         if (length == 0.0) {
-            /* All nodes agree, or the target is reached: this r needs no averaging. */
+            /* All nodes agree, or the target is reached: r itself is taken, not the average. */
             prices->mass[s] = 1.0;
             memcpy(prices->p_sum + lo * k, prices->p + lo * k, bytes);
             memcpy(prices->r_sum + lo * k, prices->r + lo * k, bytes);

@@ -1,4 +1,4 @@
-"""Dual decomposition: what decomposition.c takes."""
+"""Declares the functions of decomposition.c: dual decomposition."""
 
 from robustruct.core.declare import Flags, Floats
 from robustruct.core.library import function

@@ -28,7 +28,7 @@ void symmetric_product(Index n, const double *restrict A, const double *restrict
                        double *restrict out)
 {
     for (Index b = 0; b < n; b++) out[b] = 0.0;
-    for (Index c = 0; c < n; c++) /* row c is column c, whose entries are met in the same order */
+    for (Index c = 0; c < n; c++) /* row c equals column c, and is contiguous */
         for (Index b = 0; b < n; b++) out[b] += A[c * n + b] * x[c];
 }
 
@@ -100,7 +100,7 @@ void gram_difference(Index rows, Index n, const double *restrict X, const double
     }
 }
 
-/* A row of U, from the diagonal on, less what the rows above account for. */
+/* Subtract the contributions of the rows above from a row of U, from the diagonal on. */
 static void eliminate_above(Index row, Index n, double *U)
 {
     for (Index l = 0; l < row; l += 4) {

@@ -23,10 +23,10 @@ void gram_difference(Index rows, Index n, const double *X, const double *Y, doub
 
 /* The upper triangle of A (n, n) becomes U, U'U = A, with the diagonal inverted.
  *
- * A pivot below ``floor`` times its diagonal is noise: its direction is then left alone. With
+ * A pivot below ``floor`` times its diagonal is rounding: its direction is then skipped. With
  * ``zero_sums``, rows of A sum to 0, and the last row and column are left out. Each pivot is then
- * minus the sum of the entries beside it, as in the algorithm of Grassmann, Taksar and Heyman: where
- * strongly tied groups hang together weakly, the weak ties survive rounding. */
+ * minus the sum of the entries beside it (Grassmann, Taksar and Heyman, 1985), so that weak couplings
+ * between strongly coupled groups survive rounding. */
 void cholesky(Index n, double floor, bool zero_sums, double *A);
 
 /* x (n) becomes the solution y of U'y = x. */

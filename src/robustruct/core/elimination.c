@@ -1,13 +1,13 @@
-/* Orders of elimination: in which order to remove the nodes of a graph so that cliques stay small;
- * forests: rooting one so that children come before parents, splitting a graph into several.
+/* Elimination orders with small cliques; rooted forests, whose children come before parents; graphs
+ * split into forests.
  *
  * Removing a node joins its remaining neighbours to each other. The largest number of neighbours met
- * on the way is the width of the order; the least width of any order is the graph's treewidth. edges
- * are (m, 2) nodes, no edge comes twice. */
+ * on the way is the width of the order; the least width of any order is the treewidth (Bodlaender and
+ * Koster, Treewidth computations I and II, 2010 and 2011). edges are (m, 2) nodes, without duplicates. */
 #include "elimination.h"
 
 /* start (n + 1), out: where the edges of each node begin in a list of all of them; at (n) the same,
- * for whoever fills the list. */
+ * as positions for filling the list. */
 static void count_edges(Index n, Index n_edges, const Index *edges, Index *start, Index *at)
 {
     memset(start, 0, (size_t)(n + 1) * sizeof *start);
@@ -23,7 +23,7 @@ typedef struct {
     Index n;
     Index *begin, *size, *room; /* (n) room: how many neighbours may follow begin */
     Index *pool, used, capacity;
-    Index *mark, stamp; /* (n) nodes whose mark is the last stamp are meant */
+    Index *mark, stamp; /* (n) a node is marked if its mark is the last stamp */
     Index *list;        /* (n) of nodes */
 } Graph;
 
@@ -34,7 +34,7 @@ INLINE void mark_neighbours(Graph *graph, Index node)
     for (Index x = 0; x < graph->size[node]; x++) graph->mark[near[x]] = graph->stamp;
 }
 
-/* How many pairs of the node's neighbours are not joined yet. */
+/* Number of pairs of the node's neighbours that are not joined yet: its fill. */
 static Index missing(Graph *graph, Index node)
 {
     const Index degree = graph->size[node], *near = graph->pool + graph->begin[node];
@@ -68,7 +68,7 @@ static Index touched(Graph *graph, Index n, const Index *nodes, bool around)
     return count;
 }
 
-/* Make room for more neighbours of a node; false if there is no memory. */
+/* Enlarge the list of a node's neighbours; false if there is no memory. */
 static bool widen(Graph *graph, Index node, Index wanted)
 {
     if (graph->room[node] >= wanted) return true;
@@ -87,7 +87,7 @@ static bool widen(Graph *graph, Index node, Index wanted)
     return true;
 }
 
-/* Neighbour i of a node that goes loses it and is joined to its other neighbours near (degree).
+/* Remove a node from the list of its neighbour i, and join that to its other neighbours near (degree).
  * Return the number of new edges, or NO_MEMORY. */
 static Index join(Graph *graph, Index node, Index i, Index degree, const Index *near)
 {
@@ -223,7 +223,7 @@ API Index greedy_order(Index n, Index n_edges, const Index *edges, Index rule, I
 
 /* ------------------------------------------------------------------------- treewidth, and a bound */
 
-/* How many nodes that are not ``gone`` a node reaches through those that are; all sets as bits. */
+/* Number of nodes not ``gone`` that a node reaches through those that are; sets are bits. */
 static Index degree_without(Index node, uint64_t gone, const uint64_t *near)
 {
     uint64_t inside = (uint64_t)1 << node, border = near[node];
@@ -235,7 +235,7 @@ static Index degree_without(Index node, uint64_t gone, const uint64_t *near)
 }
 
 /* An order of least width by dynamic programming over all subsets; return the treewidth. Takes 2^n
- * numbers, so n <= 20 or so. order (n), out. */
+ * numbers, so it is for n up to about 20. order (n), out. */
 API Index best_order(Index n, Index n_edges, const Index *edges, Index *order)
 {
     const uint64_t all = ((uint64_t)1 << n) - 1;

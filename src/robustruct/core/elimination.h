@@ -1,9 +1,9 @@
-/* Graphs, as other files use them. */
+/* Disjoint sets and edges of samples. */
 #ifndef ELIMINATION_H
 #define ELIMINATION_H
 #include "core.h"
 
-/* The name of i's set, in a forest of names that is flattened on the way. */
+/* Representative of i's set in a disjoint-set forest; paths are compressed. */
 Index find_root(Index *group, Index i);
 
 /* slots, out: those of sample s that hold an edge, one for each node and chord at most. Return their

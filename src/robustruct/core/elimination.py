@@ -1,10 +1,10 @@
-"""Orders of elimination and forests: what elimination.c takes."""
+"""Declares the functions of elimination.c: elimination orders and forests."""
 
 from robustruct.core.declare import Flags, Indices
 from robustruct.core.library import function
 from robustruct.core.structs import Structure
 
-TOO_SHORT = -2
+TOO_SHORT = -2  # as in elimination.c
 
 BY_DEGREE, BY_FILL, AS_LISTED = range(3)  # rules of greedy_order
 greedy_order = function(

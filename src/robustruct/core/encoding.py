@@ -1,4 +1,4 @@
-"""Names to columns, column files and templates: what names.c and columns.c take."""
+"""Declares the functions of names.c and columns.c: names, column files and templates."""
 
 from robustruct.core.declare import Bytes, Flags, Indices, Ints32
 from robustruct.core.library import function

@@ -1,7 +1,7 @@
-/* What any pair of strategies proves about a game, and how strategies are made feasible.
+/* Bounds on a game from any pair of strategies, and repair of infeasible strategies.
  *
- * A predictor p can be held to no more than the best labelling under unary + w L'p; an adversary
- * (r, q) secures at least <ψ, q> + Σ_i w_i min_a (L r_i)_a. */
+ * Upper bound of a predictor p: the score of the best labelling under unary + w L'p. Lower bound of an
+ * adversary (r, q): <ψ, q> + Σ_i w_i min_a (L r_i)_a. */
 #include "games.h"
 #include "messages.h"
 
@@ -65,14 +65,14 @@ double least_cost(Index k, const double *cost, const double *unary, const double
     return least;
 }
 
-/* out (N, k): what the adversary of each game sees. */
+/* out (N, k): unary scores plus the costs w L'p. */
 API Index augmented_unary(const GameArrays *game, const double *p, double *out)
 {
     add_costs(game->n_nodes, game->n_labels, game->scores.unary, game->cost, game->weight, p, out);
     return 0;
 }
 
-/* The largest size of n numbers, those that are infinite left out. */
+/* Largest absolute value of n numbers, without infinite ones. */
 static double largest_finite(Index n, const double *values)
 {
     double largest = 0.0;
@@ -108,7 +108,7 @@ API Index sum_largest(const GameArrays *game, double *out)
     return 0;
 }
 
-/* upper[s] = the most that predictor p (N, k) can be held to, on forests. */
+/* upper[s] = upper bound of the predictor p (N, k), on forests. */
 API Index game_upper(Index first, Index last, const GameArrays *game, const double *p, double *upper)
 {
     const Index k = game->n_labels, *offsets = game->structure.offsets;
@@ -130,9 +130,8 @@ API Index game_upper(Index first, Index last, const GameArrays *game, const doub
     return 0;
 }
 
-/* lower[s] = what the adversary r (N, k), q (slots, k, k) [child, parent] secures, which must be
- * consistent. The predictor answers with labels whose own score is not -inf. Chords are left to
- * add_chords. */
+/* lower[s] = lower bound of a consistent adversary r (N, k), q (slots, k, k) [child, parent]. The
+ * predictor answers with labels whose own score is not -inf. add_chords adds the chords. */
 API Index game_lower(Index first, Index last, const GameArrays *game, const double *r,
                      const double *q, double *lower)
 {
@@ -154,7 +153,7 @@ API Index game_lower(Index first, Index last, const GameArrays *game, const doub
     return 0;
 }
 
-/* Add what chords score under q to lower (S). */
+/* Add the scores of chords under q to lower (S). */
 API Index add_chords(const GameArrays *game, const double *q, double *lower)
 {
     const Structure *graph = &game->structure;
@@ -169,7 +168,7 @@ API Index add_chords(const GameArrays *game, const double *q, double *lower)
     return 0;
 }
 
-/* p (k) on the simplex over the labels whose score is not -inf; even where it has no mass. */
+/* Normalise p (k) over the labels whose score is not -inf; uniform if it has no mass. */
 static void normalise_predictor(Index k, const double *unary, double *p)
 {
     double total = 0.0;
@@ -195,7 +194,7 @@ API Index normalise_predictors(Index lo, Index hi, const ScoreArrays *scores, do
     return 0;
 }
 
-/* r (k) of a root, over labels that some labelling has; on the best of them if it has no mass. */
+/* Normalise r (k) of a root over labels of finite labellings; on the best of them if it has no mass. */
 static void normalise_root(Index k, const double *best, double *r)
 {
     double total = 0.0;
@@ -220,8 +219,8 @@ static Index best_partner(Index k, const double *best, const double *table, Inde
     return choice;
 }
 
-/* Columns q[:, a] of an edge get the mass of the parent's label a, on pairs that can be played; r (k),
- * out: the sums of rows. scale (k): scratch. */
+/* Scale columns q[:, a] of an edge to the mass of the parent's label a, on allowed pairs; r (k), out:
+ * the row sums. scale (k): scratch. */
 static void normalise_edge(Index k, const double *above, const double *best, const double *table,
                            double *restrict q, double *restrict r, double *restrict scale)
 {

@@ -1,4 +1,4 @@
-/* Games on forests, as other files use them. */
+/* Games on forests. */
 #ifndef GAMES_H
 #define GAMES_H
 #include "core.h"
@@ -15,10 +15,10 @@ typedef struct {
 /* Sample s; parent (n), out: its tree. */
 Forest forest_of(Index s, const Structure *structure, const ScoreArrays *scores, Index *parent);
 
-/* The most nodes of samples first .. last-1. */
+/* Number of nodes of the longest of samples first .. last-1. */
 Index longest_sample(Index first, Index last, const Index *offsets);
 
-/* out[i, b] = unary[i, b] + weight[i] Σ_a p[i, a] cost[a, b], what the adversary sees; all (n, k). */
+/* out[i, b] = unary[i, b] + weight[i] Σ_a p[i, a] cost[a, b]; all (n, k). */
 void add_costs(Index n, Index k, const double *unary, const double *cost, const double *weight,
                const double *p, double *out);
 
@@ -28,7 +28,7 @@ double best_score(const Forest *forest, const double *unary, double *best, doubl
 /* min over a of (cost r)_a, over the labels a that the node may have: unary[a] > -inf. */
 double least_cost(Index k, const double *cost, const double *unary, const double *r);
 
-/* total and what n pairs or labels of given mass earn; mass 0 times score -inf is 0. */
+/* total + Σ mass·score of n pairs or labels; mass 0 times score -inf is 0. */
 INLINE double add_scores(Index n, const double *mass, const double *score, double total)
 {
     for (Index j = 0; j < n; j++)

@@ -1,4 +1,4 @@
-"""Bounds of games: what games.c takes."""
+"""Declares the functions of games.c: bounds of games."""
 
 from robustruct.core.declare import Floats
 from robustruct.core.library import function

@@ -1,8 +1,8 @@
 /* Marginals of one sample's Gibbs distribution by sum-product in the linear domain, in REAL.
  *
  * Scores enter as exponentials relative to the largest of each row; messages are scaled by their
- * largest entry. Where sums come close to underflow, the sample is done once more with messages as
- * logarithms; samples with cycles go over their cliques.
+ * largest entry. Where sums come close to underflow, the sample is computed again in log space; samples
+ * with cycles go through their cliques.
  *
  * Scores and marginals of a sample are rows of one matrix: those of its n nodes, then k of each of
  * its m own tables, [label of the first node, label of the second] as users list edges, in which
@@ -12,13 +12,13 @@
 #include "cliques.h"
 #include "rows.h"
 
-#define LEAST (IS_SINGLE ? (REAL)1e-24 : (REAL)1e-200) /* sums below may have lost terms that matter */
-#define NEAR 1e-3                                      /* to 1: sums of marginals */
+#define LEAST (IS_SINGLE ? (REAL)1e-24 : (REAL)1e-200) /* smaller sums may have lost terms */
+#define NEAR 1e-3                                      /* tolerance of sums of marginals, which are 1 */
 
-/* Who the predictor is. */
+/* Kinds of predictor. */
 enum { NOBODY = 0, TRUTH = 1, FREE = 2 };
 
-/* One sample: its graph, and where its rows begin among those of all samples. */
+/* One sample: its graph, and the offset of its rows among those of all samples. */
 typedef struct {
     const LabelledGraphs *all;
     Index s, lo, n, m, k, width, first_row, n_rows;
@@ -44,7 +44,7 @@ INLINE Index slots_of(const Sample *own)
     return own->n + own->all->chord_offsets[own->s + 1] - own->all->chord_offsets[own->s];
 }
 
-/* A slot of the sample, counted from 0, among those of all samples: chords come behind all nodes. */
+/* Slot ``at`` of the sample among those of all samples, where chords follow all nodes. */
 INLINE Index slot_of(const Sample *own, Index at)
 {
     const LabelledGraphs *all = own->all;
@@ -79,7 +79,7 @@ INLINE REAL relative_exponentials(Index length, const REAL *scores, REAL *out)
     return top;
 }
 
-/* Exponentials of the scores, and the transposed ones of tables; return what was taken off. */
+/* Compute exponentials of the scores, and of transposed tables; return the sum of the maxima. */
 static double enter_exponentials(const Sample *own, const REAL *scores, const GibbsScratch *work)
 {
     const Index n = own->n, k = own->k, width = own->width;
@@ -88,7 +88,7 @@ static double enter_exponentials(const Sample *own, const REAL *scores, const Gi
         log_z += relative_exponentials(width, scores + i * width, work->exps + i * width);
     for (Index t = 0; t < own->m; t++) {
         const Index at = (n + t * k) * width;
-        /* Messages are not in use yet, and a forest has fewer tables than nodes. */
+        /* The array of messages is still free, and a forest has fewer tables than nodes. */
         work->message[t * width] = relative_exponentials(k * width, scores + at, work->exps + at);
         for (Index x = 0; x < k; x++)
             for (Index y = 0; y < k; y++)
@@ -108,9 +108,9 @@ INLINE const REAL *edge_table(const Sample *own, const GibbsScratch *work, Index
                                : work->exps + (own->n + first) * own->width;
 }
 
-/* Messages from the leaves to the roots; exps of nodes become what each node and all below it amount
- * to. Add log Z of the exponentials; false where a sum, or two of neighbours multiplied, fell below
- * LEAST: what one has lost beside its largest term may be all that the other allows for. */
+/* Messages from the leaves to the roots; exps of nodes become sums over their
+ * subtrees. Add log Z of the exponentials; false where a sum, or a product of two neighbouring sums, fell
+ * below LEAST: a term that one lost to underflow may be the only one that the other allows. */
 static bool upward(const Sample *own, const GibbsScratch *work, double *log_z)
 {
     const Index width = own->width;
@@ -135,7 +135,7 @@ static bool upward(const Sample *own, const GibbsScratch *work, double *log_z)
                 put(message + y, scaled);
                 put(above + y, get(above + y) * scaled);
             }
-            /* By which the message was scaled; next to it, the least scale of the children. */
+            /* The factor of the message; next to it, the least factor of the children. */
             work->share[i * width] = inverse;
             REAL *least = work->share + (own->parent[i] - own->lo) * width + 1;
             *least = scale < *least ? scale : *least;
@@ -153,7 +153,7 @@ static void add_up_edges(const Sample *own, const GibbsScratch *work, REAL *out)
     const Index n = own->n, k = own->k, width = own->width;
     bool plain = own->m == 1;
     for (Index i = 0; i < n; i++) plain = plain && own->transposed[i] == 0;
-    if (plain) { /* all edges of a row of sums at once, in registers */
+    if (plain) { /* a row of sums over all edges stays in registers */
         for (Index x = 0; x < k; x++)
             times_rows(width, work->exps + x, width, work->share, n, out + (n + x) * width);
         return;
@@ -171,7 +171,7 @@ static void add_up_edges(const Sample *own, const GibbsScratch *work, REAL *out)
     }
 }
 
-/* After `upward`: the marginals; false unless they add up. */
+/* Compute the marginals, after `upward`; false unless they sum to 1. */
 static bool downward(const Sample *own, const GibbsScratch *work, REAL *out)
 {
     const Index n = own->n, width = own->width;
@@ -215,7 +215,7 @@ INLINE double edge_score(const Sample *own, const REAL *scores, Index i, Index b
     return (double)scores[(own->n + own->table[i] * own->k + x) * own->width + y];
 }
 
-/* The marginals at any scale of the scores, and slower; false if there is no memory. */
+/* Compute the marginals in log space: slower, for any scale of scores; false if there is no memory. */
 static bool log_space_marginals(const Sample *own, const REAL *scores, REAL *out, double *log_z)
 {
     const Index n = own->n, k = own->k, width = own->width;
@@ -261,9 +261,10 @@ static bool log_space_marginals(const Sample *own, const REAL *scores, REAL *out
     return true;
 }
 
-/* The same over the junction tree of a sample with cycles, in double; false if there is no memory.
+/* Compute the marginals over the junction tree of a sample with cycles, in double; false if there is no
+ * memory.
  *
- * Own tables count twice: as they are, and transposed for edges listed (parent, child). */
+ * Own tables appear twice: as they are, and transposed for edges listed (parent, child). */
 static bool clique_marginals(const Sample *own, const JunctionTrees *trees, const REAL *scores,
                              REAL *out, double *log_z)
 {
@@ -308,8 +309,8 @@ static bool clique_marginals(const Sample *own, const JunctionTrees *trees, cons
     return enough;
 }
 
-/* Into ``out`` the marginals of a sample under its scores, where ``wanted``, and log Z; false if there
- * is no memory. */
+/* Compute log Z of a sample under its scores and, if ``wanted``, its marginals; false if there is no
+ * memory. */
 static bool marginals(const Sample *own, const JunctionTrees *trees, const REAL *scores,
                       const GibbsScratch *work, bool wanted, REAL *out, double *log_z)
 {
@@ -336,7 +337,7 @@ INLINE TruePair true_pair(const Sample *own, Index at)
     return (TruePair){all->table[slot], flipped ? above : below, flipped ? below : above};
 }
 
-/* What the edges of the truth score. */
+/* Score of the edges under the true labels. */
 static double true_edges(const Sample *own, const REAL *scores)
 {
     double sum = 0.0;

@@ -1,5 +1,5 @@
-/* Products of the feature rows of each sample: how its marginals bend the dual through theta, and
- * what a step does to the sample's own scores. */
+/* Gram matrices of the feature rows of each sample: the curvature of the dual in its marginals through
+ * theta, and the change of its own scores by a step. */
 #include "core.h"
 
 /* out[i n + j] = <rows[i], rows[j]> for n rows, in float where ``single``. spread (columns): scratch,
@@ -25,7 +25,7 @@ INLINE void square(Index n, const Index *rows, const Rows *features, double *spr
     }
 }
 
-/* The same column by column for nodes lo .. lo+n-1, where few rows have a column in common. last
+/* As square, column by column for nodes lo .. lo+n-1, which is faster where few rows share a column. last
  * (columns), -1 before and after: the latest entry of each column; before (entries): scratch, the
  * entry of the same column before each. */
 static void sparse_products(Index lo, Index n, const Rows *rows, Index *last, Index *before,
@@ -108,8 +108,8 @@ API Index sample_grams(const LabelledGraphs *samples, const Features *features, 
     return 0;
 }
 
-/* Fill ``products`` for features with at most ``columns`` columns; the different tables of a sample
- * in the order in which `gather_scores` meets them. */
+/* Fill ``products`` for features with at most ``columns`` columns; the distinct tables of a
+ * sample are in the order of `gather_scores`. */
 API Index row_products(const Structure *structure, const Features *features, const TableRows *tables,
                        Index columns, Products *products)
 {

@@ -11,7 +11,7 @@ TARGET = Path(__file__).with_name("structs.h")
 
 
 def text() -> str:
-    """The header for all structs that have a C form, in the order in which they are declared."""
+    """Return the header for all structs with a C form, in the order of declaration."""
     declared = [value for value in vars(structs).values() if hasattr(value, "c_struct")]
     opening = (
         "/* Made from structs.py, which says what arrays hold, by core/header.py. */"

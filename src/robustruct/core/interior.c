@@ -1,10 +1,10 @@
 /* Primal-dual interior point on a game and its tree: Mehrotra's steps, and bounds.
  *
  * The game is a pair of linear programs, the adversary's over edge marginals and the predictor's
- * over max-product messages with p as a variable. It is played in rounds: each plays the game
- * restricted to labels that are nearly best against the predictor known so far, and begins near the
- * strategies found. Both bounds are those of the whole game, so a label missing shows as a gap that
- * stays; the next round then reaches further. */
+ * over max-product messages with p as a variable. It is solved in rounds. Each round is restricted to
+ * labels that are nearly best against the predictor known so far, and starts near the strategies found.
+ * Both bounds are those of the whole game, so a missing label shows as a gap that stays; the next round
+ * then includes more labels. (Mehrotra, 1992.) */
 #include "interior.h"
 #include "messages.h"
 
@@ -19,22 +19,22 @@
 #define KNOWN 0.5
 #define ROUGH 0.02
 
-/* Steps without progress after which to stop. */
+/* Steps without progress after which to stop: single steps may fail near the boundary. */
 #define PATIENCE 5
 
-/* One game on the way: what is given, and how far it is. */
+/* The state of the search for the equilibrium of one game. */
 typedef struct {
     double allowed; /* the gap at which it counts as solved */
     Index max_iter;
-    double unit;   /* what the scaled game is to be multiplied by */
+    double unit;   /* factor from the scaled game to the given one */
     double total;  /* the sum of the scaled weights */
     double middle; /* the largest loosening of a round but the last */
-    bool many;     /* among many nodes a label is always missed: one round, of many labels */
+    bool many;     /* among many nodes some label is always missed: one round with many labels */
 
     double lower, upper;
     Index n_iter;
     double reach, loosening, share; /* of the next round */
-    double goal;                    /* the gap at which a round ends that only has to tell labels */
+    double goal;                    /* gap at which a round ends that only selects labels */
     Index idle;                     /* steps without progress */
     bool rough, near, last;         /* whether a rough, a near round was played; this is the last */
 } Search;
@@ -86,7 +86,7 @@ static void clear_adversary(Index n, Index k, const Played *found)
     memset(found->q, 0, (size_t)(n * k * k) * sizeof(double));
 }
 
-/* Without costs the adversary plays the best labelling, and any predictor will do. */
+/* Without costs the adversary plays the best labelling, and any predictor is optimal. */
 static void play_labelling(const State *state, const Played *found)
 {
     const Forest *forest = &state->forest;
@@ -158,7 +158,7 @@ static double predictor_value(const State *state)
     return best_score(forest, state->augmented, state->best, state->message);
 }
 
-/* What the predictor's best answer to r of a node costs. */
+/* Cost of the predictor's best answer to r of a node. */
 static double least_answer(const State *state, const Node *v)
 {
     double least = INFINITY;
@@ -206,7 +206,7 @@ static double adversary_value(const State *state)
     return total;
 }
 
-/* The better of the bounds known and those of the iterate, written out where it is better. */
+/* Improve the bounds by those of the iterate; write its strategies where they are better. */
 static void take_bounds(const State *state, const Played *found, Search *search)
 {
     double value = predictor_value(state);
@@ -300,7 +300,7 @@ static void begin(const State *state, double unit, double loosening, double shar
     spread_marginals(state, loosening, share, known);
 }
 
-/* Steps of one round, on so many pairs. */
+/* Take the steps of one round on ``pairs`` pairs. */
 static void play_round(const State *state, Index pairs, const Played *found, Search *search)
 {
     const double allowed = search->allowed, unit = search->unit;
@@ -330,7 +330,7 @@ static void play_round(const State *state, Index pairs, const Played *found, Sea
     }
 }
 
-/* How the next round begins, after one that began so far from the border; false if there is none. */
+/* Choose reach, loosening and share of the next round; false if there is none. */
 static bool plan_round(Index n, Search *search)
 {
     const double gap = search->upper - search->lower;
@@ -367,7 +367,7 @@ static bool guess_predictor(const State *state, const Played *found, const Searc
     return true;
 }
 
-/* Play one game; start holds strategies of a similar game, or is NULL. False if none were found. */
+/* Solve one game; start holds strategies of a similar game, or is NULL. False if none were found. */
 static bool play_game(const State *state, double heaviest, const Played *start, const Played *found,
                       Search *search)
 {
@@ -389,7 +389,7 @@ static bool play_game(const State *state, double heaviest, const Played *start, 
     while (true) {
         const Index pairs = labels_within(state, search->reach, search->unit, known, found);
         if (pairs == 0) break;
-        /* A rough answer tells which few labels matter: worth it where more than a few are kept. */
+        /* A rough solution selects the few labels that matter; it pays if there are many. */
         const bool few = search->many || search->rough || pairs <= (k + 16) * n;
         search->goal = few ? 0.0 : ROUGH * (double)n;
         search->rough = true;
@@ -411,7 +411,7 @@ static Played played_from(const Strategies *all, Index lo, Index k)
     return (Played){all->p + lo * k, all->r + lo * k, all->q + lo * k * k};
 }
 
-/* Play samples first .. last-1 until their gap is at most effort->allowed.
+/* Solve samples first .. last-1 until their gap is at most effort->allowed.
  *
  * loss (k, k): the costs between 0 and 1, ``spread``: what they were divided by. If ``warm``, start
  * holds strategies for a similar game. found, out: the best predictor and the best adversary. */

@@ -1,4 +1,4 @@
-/* Where the interior point keeps its numbers, and its parts.
+/* Variables of the interior-point method, and the functions of its files.
  *
  * Nodes of a game are counted from 0. A root counts as its own parent and is held as the edge to a
  * parent with a single label, so that no step treats it apart. Matrices [label kept, label that the
@@ -52,7 +52,7 @@ typedef struct {
     double *cost;    /* (n_answers, count) scaled costs of the labels kept */
 } Node;
 
-/* What both players play in one sample. */
+/* Strategies of both players in one sample. */
 typedef struct {
     double *p; /* (n, k) */
     double *r; /* (n, k) */
@@ -63,7 +63,7 @@ typedef struct {
     Forest forest;
     const double *cost;   /* (k, k) */
     const double *loss;   /* (k, k) costs, scaled to lie between 0 and 1 */
-    double spread;        /* what they were divided by */
+    double spread;        /* factor by which they were divided */
     const double *weight; /* (n) of the sample */
     Node *nodes;          /* (n) */
     double *spare[3];     /* (k, k) scratch, as are all below */

@@ -1,4 +1,4 @@
-"""The interior point on games: what interior.c takes."""
+"""Declares the function of interior.c: the interior-point method on games."""
 
 from robustruct.core.declare import Floats
 from robustruct.core.library import function

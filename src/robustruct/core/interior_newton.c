@@ -14,8 +14,8 @@
 #include "simd.h"
 
 /* Mass of a label below which it need not be met to a relative precision. Labels far behind the best
- * have masses of 1e-10 and less, which no Newton system in floating point meets; what they are off
- * by is made up for when the bounds are taken. */
+ * have masses of 1e-10 and less, which no Newton system in floating point resolves; their
+ * errors are repaired when bounds are computed. */
 #define NEGLIGIBLE 1e-6
 
 /* ------------------------------------------------------------------------------- elimination, up */

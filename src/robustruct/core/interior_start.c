@@ -1,4 +1,4 @@
-/* Where the interior point starts: the part of a game that matters, and a strictly feasible point.
+/* Start of the interior-point method: the labels that matter, and a strictly feasible point.
  *
  * Of many labels the adversary plays few, and which ones is soon clear: an equilibrium plays only
  * what is best against its predictor, so against a predictor near it a label played is nearly best.
@@ -110,7 +110,7 @@ Index keep_labels(const State *state, double reach, const Played *known)
     return pairs;
 }
 
-/* What the predictor may answer: labels that can occur, and therefore have a score. */
+/* List the predictor's answers: labels that can occur, and therefore have a score. */
 void list_answers(const State *state)
 {
     const Index k = state->forest.k;

@@ -1,7 +1,7 @@
 """Loads the compiled core and declares its functions.
 
-The C code never checks what it is given: an array is checked here, for its type and layout where it
-is passed alone, and for its lengths as well where it is part of a struct (declare.py).
+The C code never checks its arguments. Arrays are checked here: type and layout of single arrays,
+and also the lengths of those in structs (declare.py).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ REMEDY = "Install a wheel made for this machine, or from source with a C compile
 
 
 def _load() -> ctypes.CDLL:
-    """The library for this processor; compiled first where sources that are newer lie beside it."""
+    """Load the library for this processor; in a checkout, compile it first if stale."""
     level = os.environ.get("ROBUSTRUCT_CORE")  # for tests: the library of this level
     if (HERE / "build.py").exists():
         from robustruct.core.build import build
 
         return _open(build(level))
-    kept = [path for path in HERE.glob("core*") if path.suffix in (".so", ".dylib", ".dll")]
-    named = {path.stem.removeprefix("core").removeprefix("-"): path for path in kept}
+    paths = [path for path in HERE.glob("core*") if path.suffix in (".so", ".dylib", ".dll")]
+    named = {path.stem.removeprefix("core").removeprefix("-"): path for path in paths}
     if level is not None:
         return _open(named.get(level, HERE / f"core-{level}"))
     if not named:
         raise ImportError(f"{HERE} has no compiled core. {REMEDY}")
-    least = _open(named[min(named)])  # the only one, or that of x86-64-v2, which others include
+    least = _open(named[min(named)])  # the only one, or that of x86-64-v2, which runs on v3 too
     better = named.get("x86-64-v3")
     return _open(better) if better and least.has_v3() else least
 
 
 def _open(path: Path) -> ctypes.CDLL:
-    """A library of this version, for this kind of machine."""
+    """Open a library; refuse one of another version or machine."""
     try:
         opened = ctypes.CDLL(str(path))
     except OSError as error:
@@ -59,7 +59,7 @@ def _open(path: Path) -> ctypes.CDLL:
 
 library = _load()
 
-NO_MEMORY = -1
+NO_MEMORY = -1  # as in core.h
 
 
 class _Struct:
@@ -75,7 +75,7 @@ class _Struct:
 
 
 class Function:
-    """A function of the core, as Python calls it."""
+    """A function of the core, callable from Python."""
 
     def __init__(self, c: Any):
         self.c = c
@@ -84,16 +84,16 @@ class Function:
         try:
             return self.c(*arguments)
         except ctypes.ArgumentError as error:
-            # Whatever is raised while arguments are converted becomes this error, Ctrl-C too.
+            # ctypes turns any exception during conversion into this error, Ctrl-C included.
             if "KeyboardInterrupt" in str(error):
                 raise KeyboardInterrupt from None
             raise
 
 
 def function(name: str, *takes: Any, gives: type = int) -> Function:
-    """A function of the core: ``takes`` are int, float, bool, kinds of arrays and structs.
+    """Declare a function of the core: ``takes`` are int, float, bool, kinds of arrays, structs.
 
-    One that gives an int gives a count, 0, or a negative number where something went wrong.
+    An int that it returns is a count, 0, or a negative error code.
     """
     c: Any = library[name]
     c.argtypes = [

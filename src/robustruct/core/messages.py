@@ -1,4 +1,4 @@
-"""Messages on forests: what messages.c and linear.c take."""
+"""Declares the functions of messages.c and linear.c: messages on forests, linear maps."""
 
 from robustruct.core.declare import Flags, Floats, Indices, Ints32
 from robustruct.core.library import function

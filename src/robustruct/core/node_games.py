@@ -1,4 +1,4 @@
-"""Games on single nodes: what node_games.c takes."""
+"""Declares the function of node_games.c: games on single nodes."""
 
 from robustruct.core.declare import Floats
 from robustruct.core.library import function

@@ -44,7 +44,7 @@ INLINE Index labels_above(const int R, Index k, const double *row, double thresh
 
 /* ---------------------------------------------------------------------------------- the scores */
 
-/* Rows of weights lie far apart: those of the next node are fetched while this one is computed. */
+/* Rows of weights are far apart in memory: those of the next node are prefetched meanwhile. */
 INLINE void gather_nodes(const int R, Index k, const Ascent *ascent, const Sample *sample,
                          double *unary)
 {
@@ -104,7 +104,7 @@ void gather_scores(const Ascent *ascent, const Scratch *scratch, const SampleSco
 
 /* ------------------------------------------------------------------------------- the predictor */
 
-/* What the predictor needs to answer: rows of k numbers. */
+/* Scratch of the predictor's answer: rows of k numbers. */
 typedef struct {
     double *expected, *value, *p;
     int32_t *labels;
@@ -138,7 +138,7 @@ INLINE Index answer(const int R, Index k, const Predictor *predictor, const doub
     Index left = labels_above(R, k, value, threshold, labels), above = left;
     for (Index round = 0; round <= k; round++) {
         double excess = -1.0, slope = 0.0;
-        above = 0; /* the threshold grows, so fewer and fewer are above it */
+        above = 0; /* the threshold grows, so the set above it shrinks */
         for (Index j = 0; j < left; j++) {
             const int32_t a = labels[j];
             if (!(value[a] > threshold)) continue;
@@ -218,7 +218,7 @@ INLINE double augment_rows(const int R, Index k, const Ascent *ascent, const Scr
         } else {
             const double least = expected_cost(R, k, predictor, r + i * k, unary, &lines);
             const Index label = sure_label(R, k, p0);
-            if (label >= 0 && lines.expected[label] == least) { /* it stays, as on most nodes */
+            if (label >= 0 && lines.expected[label] == least) { /* it stays: most nodes */
                 count = 1;
                 lines.labels[0] = (int32_t)label;
                 lines.p[0] = weight;
@@ -265,7 +265,7 @@ static void move_all(Index k, Index lo, Index hi, const Predictor *predictor, co
     SPECIALISED(move_rows, k, lo, hi, predictor, rules, r, lines)
 }
 
-/* The centres p0 of nodes lo .. hi-1 go to where the predictor is, given the adversary's r (N, k). */
+/* Move the centres p0 of nodes lo .. hi-1 to the predictor's answer to r (N, k). */
 API Index move_centres(Index lo, Index hi, const Predictor *predictor, const Rules *rules,
                        const double *r)
 {
@@ -347,7 +347,7 @@ INLINE double best_labelling(const int R, Index k, const Sample *sample, const S
 
 /* ----------------------------------------------------- the worst labelling, and both in a move */
 
-/* What the sample's marginals score: <augmented, r> + <tables, q>. labels (k): scratch. */
+/* Score of the sample's marginals, <augmented, r> + <tables, q>. labels (k): scratch. */
 INLINE double own_score(const int R, Index k, const Sample *sample, const Marginals *adversary,
                         const SampleScores *scores, int32_t *labels)
 {

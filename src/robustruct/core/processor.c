@@ -1,4 +1,4 @@
-/* What this library is and what this processor can do, asked before anything else. */
+/* Version of the library and abilities of the processor, which library.py asks for first. */
 #include "core.h"
 
 /* Whether the processor, and the system on it, run code for x86-64-v3. */
@@ -14,7 +14,7 @@ API Index has_v3(void)
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !BITS(c, FMA_OSXSAVE_AVX)) return 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !BITS(b, BMI_AVX2_BMI2)) return 0;
-    unsigned low, high; /* whether the system keeps the wide registers of a thread */
+    unsigned low, high; /* whether the system saves the wide registers of a thread */
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return BITS(low, 6u);
 }

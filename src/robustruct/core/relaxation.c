@@ -8,7 +8,7 @@
  *
  * is a linear program. It is solved by primal-dual hybrid gradient steps (Chambolle and Pock) with
  * diagonal step sizes, averages, and restarts whenever the gap has halved (Applegate et al., 2021).
- * For fixed p and u the maximum falls apart into nodes and edges: a bound on the relaxed and on the
+ * For fixed p and u the maximum separates into nodes and edges: an upper bound on the relaxed and on the
  * exact game. For a lower bound on the relaxed game, edges are fitted to r by optimal transport. */
 #include "elimination.h"
 #include "games.h"
@@ -16,7 +16,7 @@
 #include "simd.h"
 #include "transport.h"
 
-#define PLACED 1e-12 /* edge marginals count as fitted if no more is missing: rounding leaves that */
+#define PLACED 1e-12 /* mass that may be missing where edge marginals count as fitted: rounding */
 
 /* A sample, whose nodes and edges count from 0. */
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
     Point trial;          /* a point whose bounds are computed */
     Point best;           /* p and u of the least upper bound, r of the largest lower one */
     Point start;          /* the point of the last restart */
-    Point ahead;          /* r and q where the adversary is heading */
+    Point ahead;          /* r and q extrapolated */
     double *gain;         /* (n, k) */
     double *wanted, *few; /* (k, k) */
     Routes routes;
@@ -87,7 +87,7 @@ INLINE void times_matrix(Index k, const double *factors, const double *matrix, d
     }
 }
 
-/* gain[i] = unary + w L'p + Σ u of the node's edges: what label b of node i is worth alone. */
+/* gain[i] = unary + w L'p + Σ u of the node's edges, the value of label b of node i on its own. */
 INLINE void node_gains(Index k, const Sample *own, const Point *point, double *restrict gain)
 {
     for (Index i = 0; i < own->n; i++) {
@@ -103,7 +103,7 @@ INLINE void node_gains(Index k, const Sample *own, const Point *point, double *r
     }
 }
 
-/* What no adversary, relaxed or not, can exceed against p. */
+/* Upper bound on what any adversary, relaxed or not, gets against p. */
 static double upper_bound(const Sample *own, const Point *point, const Work *work)
 {
     const Index k = own->k;
@@ -120,7 +120,7 @@ static double upper_bound(const Sample *own, const Point *point, const Work *wor
     return total;
 }
 
-/* What (r, q) secures in the relaxed game; see `game_lower`. */
+/* Lower bound of (r, q) in the relaxed game; see `game_lower`. */
 static double lower_bound(const Sample *own, const Point *point)
 {
     const Index k = own->k;
@@ -167,7 +167,7 @@ static void improve_bounds(const Sample *own, const Point *total, Index count, c
     }
     const double missing = fit_edges(own, trial, &work->routes);
     if (missing > PLACED) return;
-    /* Wherever the mass that rounding left over went, it could cost no more. */
+    /* The missing mass changes the score by no more than this, wherever it goes. */
     const double least = lower_bound(own, trial) - missing * own->top_score;
     if (least > *lower) {
         *lower = least;
@@ -178,9 +178,8 @@ static void improve_bounds(const Sample *own, const Point *total, Index count, c
 /* ------------------------------------------------------------------------------------------- steps */
 
 /* The threshold t at which Σ max(v - t, 0) = 1, by Newton from below; v (n) is lowered so that its
- * largest entry is 0. What counts is how far entries are below the largest, which is found to the
- * last digit; a threshold beside entries of 1e19 would not be, and all mass be lost. few (n): scratch,
- * the entries above the threshold, which become fewer. */
+ * largest entry is 0. Differences to the largest are exact; a threshold next to entries of 1e19 would
+ * be rounded, and all mass be lost. few (n): scratch, the entries above the threshold, ever fewer. */
 INLINE double simplex_threshold(Index n, double *restrict v, double *restrict few)
 {
     const double top = largest(n, v);
@@ -219,8 +218,8 @@ INLINE void project_ahead(Index n, double *restrict wanted, double *few, double 
     }
 }
 
-/* One step of the adversary against (p, u). size: how large multipliers are beside masses; it
- * balances the two sides. work->ahead, out: r and q where the adversary is heading, 2 new - old. */
+/* One step of the adversary against (p, u). size: ratio of multipliers to masses, the primal
+ * weight that balances both sides. work->ahead, out: the extrapolated r and q, 2 new - old. */
 INLINE void adversary_step(Index k, const Sample *own, double size, const Work *work)
 {
     const Point *now = &work->now;
@@ -266,7 +265,7 @@ INLINE void subtract_margins(Index k, const double *q, double *restrict first,
         for (Index a = 0; a < k; a++) second[a] -= q[b * k + a];
 }
 
-/* One step of (p, u) against where the adversary is heading. */
+/* One step of (p, u) against the extrapolated adversary. */
 INLINE void predictor_step(Index k, const Sample *own, double size, const Work *work)
 {
     const double step = size / (1.0 + (double)k);
@@ -290,7 +289,7 @@ INLINE void predictor_step(Index k, const Sample *own, double size, const Work *
     }
 }
 
-/* One step of both; with a constant number of labels nearly all is in registers. */
+/* One step of both; a constant number of labels keeps nearly all in registers. */
 static void step(const Sample *own, double size, const Work *work)
 {
     if (own->k == 2) {

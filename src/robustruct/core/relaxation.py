@@ -1,4 +1,4 @@
-"""Games on the local polytope: what relaxation.c and relaxed_labels.c take."""
+"""Declares the functions of relaxation.c and relaxed_labels.c: the local polytope."""
 
 from robustruct.core.declare import Floats, Indices
 from robustruct.core.library import function

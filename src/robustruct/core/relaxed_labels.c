@@ -1,10 +1,12 @@
-/* Labellings from the multipliers of a relaxed game; see relaxation.c. */
+/* Rounding: labellings from the multipliers of a relaxed game (relaxation.c), improved by exact
+ * max-product on induced forests. */
 #include "elimination.h"
 #include "messages.h"
 
-#define SWEEPS 100  /* over the nodes, at most */
-#define FORESTS 50  /* relabelled, at most */
-#define FRUITLESS 8 /* so many forests in a row without a gain are enough */
+/* Limits for safety and time: both loops usually end earlier, as nothing changes. */
+#define SWEEPS 100  /* most sweeps over the nodes */
+#define FORESTS 50  /* most forests relabelled */
+#define FRUITLESS 8 /* forests in a row without a gain after which to stop */
 
 /* An edge as one of its nodes sees it. */
 typedef struct {
@@ -62,7 +64,7 @@ static void take_sample(Index s, const Structure *structure, const ScoreArrays *
                    *behind = (own)->ends + (own)->start[(i) + 1];                      \
          end < behind; end++)
 
-/* Add to line (k) what each label scores beside a label of the other end. */
+/* Add to line (k) the pairwise score of each label with the label of the other end. */
 static void add_beside(Index k, const double *table, bool first, Index label, double *line)
 {
     if (first)
@@ -151,7 +153,7 @@ static void order_forest(const Sample *own, Forest *forest)
     forest->count = count;
 }
 
-/* Relabel a forest as well as the labels of all other nodes allow. */
+/* Relabel a forest optimally, given the labels of all other nodes. */
 static void relabel(const Sample *own, const Forest *forest, Index *labels)
 {
     const Index k = own->k;
@@ -205,9 +207,9 @@ static void improve_labels(Index s, const Sample *own, const Structure *structur
  * forests.
  *
  * A node takes the label that is best given the labels of its neighbours decided before and the
- * multipliers towards the others, from the first node to the last or the other way round, what is
- * better. Then forests inside the graph are relabelled exactly, all else being fixed, until this gains
- * no more. labels (N) and values (S), their scores, out. */
+ * multipliers of the others, from the first node to the last or in reverse, whichever scores better.
+ * Then induced forests are relabelled optimally, all else being fixed, until the score stops rising.
+ * labels (N) and values (S), their scores, out. */
 API Index round_labels(Index first, Index last, const Structure *structure, const ScoreArrays *scores,
                        const double *u, Index *labels, double *values)
 {

@@ -28,7 +28,7 @@ INLINE Lanes all(REAL x) { return x - (Lanes){0}; }
 /* a where the mask is set, b elsewhere; masks are results of comparisons. */
 #define PICK(mask, a, b) ((Lanes)(((__typeof__(mask))(a) & (mask)) | ((__typeof__(mask))(b) & ~(mask))))
 
-/* Of each two numbers the larger one; b where they cannot be compared. */
+/* Maximum, lane by lane; b where one is NaN. */
 #if defined(__AVX__)
 #include <immintrin.h>
 #define MAX_OF(a, b)                                       \
@@ -39,7 +39,7 @@ INLINE Lanes top_of(Lanes a, Lanes b) { return (Lanes)MAX_OF(a, b); }
 INLINE Lanes top_of(Lanes a, Lanes b) { return PICK(a > b, a, b); }
 #endif
 
-/* The lanes joined in a fixed order. */
+/* Sum and maximum over lanes, in a fixed order. */
 INLINE REAL total(Lanes v)
 {
     REAL sum = 0;
@@ -109,7 +109,7 @@ INLINE Lanes exponentials(Lanes a)
 INLINE void times_block(int R, Index y, Index width, const REAL *factors, Index stride,
                         const REAL *rows, Index count, REAL *out)
 {
-    Lanes even[4], odd[4]; /* an addition waits for the one before it, but not for others */
+    Lanes even[4], odd[4]; /* two chains of additions hide the latency of each */
     UNROLL for (int r = 0; r < R; r++) even[r] = odd[r] = all(0);
     const REAL *row = rows + y;
     Index x = 0;

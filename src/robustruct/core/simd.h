@@ -25,7 +25,7 @@ INLINE Vec load(const double *from)
 
 INLINE void store(double *to, Vec v) { memcpy(to, &v, sizeof v); }
 
-/* One number everywhere; numbers that lie a stride apart; 0, 1, 2, ... */
+/* Broadcast one number; gather numbers a stride apart; 0, 1, 2, ... */
 #if LANES == 4
 INLINE Vec broadcast(double x) { return (Vec){x, x, x, x}; }
 INLINE Vec load_apart(const double *from, Index stride)
@@ -42,7 +42,7 @@ INLINE Vec load_apart(const double *from, Index stride) { return (Vec){from[0], 
 /* a where the mask is set, b elsewhere. */
 INLINE Vec choose(Mask mask, Vec a, Vec b) { return (Vec)(((Mask)a & mask) | ((Mask)b & ~mask)); }
 
-/* a > b ? a : b, number by number; GCC does not see the instruction in a choice by masks. */
+/* Maximum, lane by lane; GCC does not find the instruction in a choice by masks. */
 #if defined(__AVX__)
 INLINE Vec maximum(Vec a, Vec b) { return _mm256_max_pd(a, b); }
 INLINE Vec minimum(Vec a, Vec b) { return _mm256_min_pd(a, b); }

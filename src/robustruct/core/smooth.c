@@ -1,24 +1,24 @@
 /* Block-coordinate ascent on the dual of smooth training (T > 0), one sample (block) at a time.
  *
- * The adversary of a sample is a Gibbs distribution, kept by its natural parameters psi and what
- * these amount to: node marginals r, edge marginals added up by own table, the entropy. A visit
- * mixes the natural parameters with the scores that the sample has now, divided by T:
+ * The adversary of a sample is a Gibbs distribution, stored by its natural parameters psi, with node
+ * marginals r, edge marginals summed by own table, and entropy. A visit mixes the natural parameters
+ * with the present scores of the sample, divided by T:
  *
  *     X = (theta Phi + w L'p) / T,  p = Proj(p0 - L r / mu);      psi <- psi + gamma (X - psi)
  *
- * Along the change delta of the marginals the dual bends by
+ * Along the change delta of the marginals the curvature of the dual is
  * b(delta) = rate |Phi' delta|^2 + sum_i w_i |L delta_i|^2 / mu, and its slope at the new point is
  * (1 - gamma) <X - psi, delta> - b(delta) / T. gamma is accepted when that is small against
- * <X - psi, delta>: slopes can be told in float, differences of values cannot. gamma = 1 lands on
- * the Gibbs distribution of the scores. */
+ * <X - psi, delta>: float resolves slopes, but not differences of values. gamma = 1 gives the Gibbs
+ * distribution of the scores. (Cf. exponentiated gradient, Collins et al., 2008.) */
 #define REAL float
 #define REAL_IS_DOUBLE 0
 #include "gibbs.h"
 #include "threads.h"
 
-#define TRIES 20       /* of gamma; with 4 weak penalties do not converge, and few samples need 3 */
-#define SLACK 0.15f    /* with 0.3 a CRF takes a pass more; with 0.1 there are many more tries */
-#define LOWEST -2.0f   /* a relative slope that says no more than: much too far */
+#define TRIES 20       /* most trials of gamma: 4 are too few under weak penalties; few samples need 3 */
+#define SLACK 0.15f    /* relative slope accepted: 0.3 costs a CRF one more pass, 0.1 many more trials */
+#define LOWEST -2.0f   /* floor of relative slopes: below, the step is much too long anyway */
 
 /* Scratch of one thread: rows of a sample, and of one node. */
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     float *columns;  /* of a sample without products of nodes */
 } VisitScratch;
 
-/* What a visit works on, beside its sample. */
+/* Arguments and scratch of a visit. */
 typedef struct {
     const SmoothProblem *problem;
     const PaddedWeights *weights;
@@ -109,7 +109,7 @@ static void new_predictor(const PaddedCosts *costs, Index node, const float *r, 
     project(width, out);
 }
 
-/* work.added = w L'p for a node; return what p gives away, w (p'L r - min L r). Labels that cannot
+/* work.added = w L'p for a node; return the regret of p, w (p'L r - min L r). Labels that cannot
  * occur are not predicted. */
 static float predictor_costs(const Visit *visit, Index node, const float *r, const float *mask)
 {
@@ -144,8 +144,8 @@ static void make_relative(Index length, float inverse, const float *masks, float
         put(rows + y, (get(rows + y) - top) * inverse + get(masks + y));
 }
 
-/* work.goal = X but for constants. Two costs of the predictor, out: what it gives away, and what it
- * pays on the truth, sum_i w_i (L'p_i)_{y_i}. */
+/* work.goal = X up to constants. Out: the predictor's regret, and its cost on the truth,
+ * sum_i w_i (L'p_i)_{y_i}. */
 static void make_scores(const Visit *visit, const Sample *own, double *regret, double *paid)
 {
     const SmoothProblem *problem = visit->problem;
@@ -198,8 +198,8 @@ static float moved_features(const Visit *visit, const Sample *own)
 
 /* delta = new - old for the rows of a node or a table, whose masses are equal.
  *
- * Beside a mass of nearly 1 small ones are lost when they leave it: a change that a label or a pair
- * gets then seems to come from nowhere. What changes do not add up to goes where the mass is. */
+ * Changes sum to 0, but rounding loses small amounts that leave a mass of nearly 1. The missing sum is
+ * therefore added where the mass is. */
 INLINE void changes_of(Index length, const float *new, const float *old, float *delta)
 {
     Lanes mass = all(0), sum = all(0);
@@ -213,7 +213,7 @@ INLINE void changes_of(Index length, const float *new, const float *old, float *
     for (Index y = 0; y < length; y += STEP) put(delta + y, get(delta + y) + get(new + y) * lost);
 }
 
-/* Slope <X - parameters, delta> and bend b(delta) for the change of the marginals to work.new. */
+/* Slope <X - psi, delta> and curvature b(delta) for the change of the marginals to work.new. */
 static void products(const Visit *visit, const Sample *own, float *slope, float *bend)
 {
     const VisitScratch *work = &visit->work;
@@ -263,10 +263,10 @@ static double inner(const Sample *own, const float *scores, const float *margina
 
 /* --------------------------------------------------------------------------------------- the step */
 
-typedef enum { MOVED, STAYED, FAILED } Outcome; /* failed: for want of memory */
+typedef enum { MOVED, STAYED, FAILED } Outcome; /* FAILED: no memory */
 
-/* Move the adversary of a sample towards the scores in work.goal. Its gap and log Z of the goal, out;
- * how theta is to follow goes to the rows of ``change``. */
+/* Move the adversary of a sample towards the scores in work.goal. Out: its gap, log Z of the goal,
+ * and the rows of ``change`` by which theta is to follow. */
 static Outcome step(const Visit *visit, const Sample *own, double *gap, double *log_z_goal,
                     float *change)
 {
@@ -286,7 +286,7 @@ static Outcome step(const Visit *visit, const Sample *own, double *gap, double *
     /* T KL(q | Gibbs distribution of the scores) */
     *gap = *log_z_goal - adversary->entropy[own->s] - inner(own, work->goal, old);
     *gap *= visit->settings->temperature;
-    /* gamma by false position: what the slope has become, relative, is 1 at 0 and falls. */
+    /* gamma by false position: the slope, relative to that at 0, falls from 1. */
     float gamma = adversary->gamma[own->s], low = 0.0f, at_low = 1.0f, high = 1.0f, at_high = 0.0f;
     for (int attempt = 0;; attempt++) {
         float slope, bend;
@@ -310,7 +310,7 @@ static Outcome step(const Visit *visit, const Sample *own, double *gap, double *
         } else if (at_high < 0.0f) {
             const float part = at_low / (at_low - at_high);
             gamma = low + (high - low) * fminf(fmaxf(part, 0.1f), 0.9f);
-        } else { /* nothing was too long yet */
+        } else { /* no trial was too long yet */
             gamma = fminf(1.0f, gamma / (1.0f - left));
         }
     }
@@ -324,7 +324,7 @@ static Outcome step(const Visit *visit, const Sample *own, double *gap, double *
     return MOVED;
 }
 
-/* theta follows the change of a sample. */
+/* Apply the change of a sample to theta. */
 static void apply_change(const Visit *visit, const Sample *own, const float *change)
 {
     const Rows *nodes = &visit->problem->features.nodes, *edges = &visit->problem->features.edges;
@@ -370,7 +370,7 @@ static float *make_scratch(const Visit *visit, Index n_order, const Index *order
     return memory;
 }
 
-/* Have the cache fetch the weights of a sample, which is visited next. */
+/* Prefetch the weights of the sample that is visited next. */
 static void fetch_weights(const Visit *visit, Index s)
 {
     const Rows *nodes = &visit->problem->features.nodes;
@@ -402,7 +402,7 @@ enum { TAKEN, VISITED, OPEN, STOPPED }; /* counters */
 /* Visit the samples of ``order``: some under the same theta, then theta moves, and so on.
  *
  * Several threads may call this together, one of which ``leads``: it alone moves theta, by the
- * changes of the samples in their order, so what comes out does not depend on who visited whom.
+ * changes of the samples in their order, so the result does not depend on which thread visits which.
  *
  * counters (4), shared: samples taken, visited, and open for visits, and whether a thread found no
  * memory; at first 0, 0, the number of the first samples, 0. */
@@ -443,7 +443,7 @@ API Index natural_visits(bool leads, Index *counters, Index n_order, const Index
             write_counter(counters + OPEN, min_index(ready + at_once, n_order));
             continue;
         }
-        if (at + 1 < n_order) fetch_weights(&visit, order[at + 1]); /* on their way meanwhile */
+        if (at + 1 < n_order) fetch_weights(&visit, order[at + 1]); /* loads overlap with this visit */
         Outcome outcome = STAYED;
         if (!read_counter(counters + STOPPED)) {
             outcome = visit_sample(&visit, order[at], &stats, changes->rows + at % at_once * most);
@@ -484,7 +484,7 @@ API Index to_single(Index n_rows, const Index *rows, Index k, Index width, const
     return 0;
 }
 
-/* And back. */
+/* From padded rows in float back to theta. */
 API Index from_single(Index n_rows, const Index *rows, Index k, Index width, double *theta,
                       const float *single)
 {

@@ -1,4 +1,4 @@
-"""Smooth training: what smooth.c and smooth_bounds.c take."""
+"""Declares the functions of smooth.c and smooth_bounds.c, and one of grams.c (T > 0)."""
 
 from robustruct.core.declare import Floats, Indices, Ints64, Singles
 from robustruct.core.library import function

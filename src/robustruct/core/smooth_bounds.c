@@ -1,11 +1,12 @@
-/* What natural parameters of all samples, and any weights, prove: sums in double. Marginals are
- * recomputed from the natural parameters, whatever rounding the visits have left. */
+/* Certificates of smooth training in double: the primal T log Z((theta Phi + w L'p) / T) - theta Phi(y)
+ * of any weights, and the moments and entropy of the dual (objectives/smooth.py). Marginals are
+ * recomputed from the natural parameters, so rounding errors of visits do not matter. */
 #define REAL double
 #define REAL_IS_DOUBLE 1
 #include "gibbs.h"
 #include "messages.h"
 
-/* A row of single precision in double. */
+/* Convert a row from float to double. */
 INLINE void widen(Index length, const float *from, double *to)
 {
     for (Index y = 0; y < length; y++) to[y] = (double)from[y];
@@ -34,8 +35,8 @@ static void add_costs(Index node, const Sample *own, const ExactCosts *costs, In
     for (Index y = 0; y < k; y++) scores[y] += added[y] * costs->weight[node];
 }
 
-/* scores = (theta Phi + w L'p) / T of a sample; return what nodes add to theta Phi(truth). theta is
- * rows (d + k e, k): of the features of nodes, then k of each of edges. */
+/* scores = (theta Phi + w L'p) / T of a sample; return the nodes' part of theta Phi(truth). theta is
+ * rows (d + k e, k): one per node feature, then k per edge feature. */
 static double weight_scores(const Sample *own, const SmoothProblem *problem, const double *theta,
                             const ExactCosts *costs, const SmoothSettings *settings, double *scores,
                             double *scratch)
@@ -116,7 +117,7 @@ API Index smooth_regrets(Index first, Index last, const SmoothProblem *problem, 
     return enough ? 0 : NO_MEMORY;
 }
 
-/* Take over the marginals ``found`` of a sample: see `smooth_moments`. */
+/* Store the recomputed marginals ``found`` of a sample: see `smooth_moments`. */
 static void keep(const Sample *own, double share, GibbsAdversary *adversary, double log_z,
                  const BoundsScratch *work, double *r, double *row_sums)
 {
@@ -141,7 +142,7 @@ static void keep(const Sample *own, double share, GibbsAdversary *adversary, dou
 
 /* Marginals of the adversaries of samples first .. last-1 are recomputed, into r (N, k), and share_s
  * times (truth - edge marginals) is added to row_sums (rows of edge features, k, k); the adversary's
- * own marginals and entropies are set to what was found. */
+ * own marginals and entropies are updated. */
 API Index smooth_moments(Index first, Index last, const SmoothProblem *problem, const double *share,
                          GibbsAdversary *adversary, double *r, double *row_sums)
 {

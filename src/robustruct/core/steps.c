@@ -1,8 +1,7 @@
 /* Steps of one sample from its worst labelling to its best one, component by component.
  *
- * Where the two labellings agree nothing moves, so the nodes where they differ fall into connected
- * components, and each takes a step of its own: marginals stay consistent, as only the component's
- * nodes and edges change. */
+ * Nothing moves where the two labellings agree, so each connected component of the nodes where they
+ * differ takes a step of its own: marginals stay consistent, as only its nodes and edges change. */
 #include "ascent.h"
 
 /* Join the components of nodes, ``number`` of them, that chords connect; return how many are left. */
@@ -17,7 +16,7 @@ static Index join_by_chords(const Sample *sample, Index number, Index *of_node)
         for (Index i = 0; i < sample->n; i++) {
             if (of_node[i] == gone)
                 of_node[i] = keep;
-            else if (of_node[i] == number) /* the last one takes the number that is free now */
+            else if (of_node[i] == number) /* the last component takes the number that became free */
                 of_node[i] = gone;
         }
     }
@@ -135,8 +134,8 @@ typedef struct {
     Index row, to, from;
 } Shift;
 
-/* What a component changes so far: <theta, change>, |change|^2 with each row times its pace, and the
- * lines in use of the node and of the edge weights. */
+/* The change of weights by a component so far: <theta, change>, |change|^2 with rows scaled by pace, and
+ * the numbers of lines in use for node and edge weights. */
 typedef struct {
     double gain, norm;
     Index node_lines, edge_lines;
@@ -208,7 +207,7 @@ static void apply_features(Shift shift, const Rows *features, double step, doubl
     }
 }
 
-/* No row has a line any more. */
+/* Free all lines. */
 static void free_lines(Index lines, const WeightChange *change)
 {
     for (Index line = 0; line < lines; line++) change->line_of[change->row_of[line]] = -1;

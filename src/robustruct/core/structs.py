@@ -1,8 +1,8 @@
-"""Arrays that travel together, as the kernels take them.
+"""Structs of arrays that kernels take.
 
-S samples, N nodes, C chords, T tables, k labels, d features of nodes and e of edges; where the
-arrays come from: graphs/batch.py, features/, game/, optimizers/dual_variables.py. Index arrays are
-intp unless they say int32.
+S samples, N nodes, C chords, T tables, k labels, d node features and e edge features. The arrays
+come from graphs/batch.py, features/, game/ and optimizers/dual_variables.py. Index arrays are intp
+unless they say int32.
 """
 
 from typing import Annotated, NamedTuple
@@ -20,33 +20,33 @@ from robustruct.core.declare import (
     struct,
 )
 
-# ---------------------------------------------------------------------------------- what is given
+# ------------------------------------------------------------------------------------------ input
 
 
 @struct
 class Structure(NamedTuple):
-    """The graphs of a batch. A slot holds an edge: slot i < N that of node i, then the chords."""
+    """Graphs of a batch. Slot i < N holds the edge of node i to its parent; chords follow."""
 
     offsets: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) sample s owns nodes offsets[s] .. offsets[s+1]-1."""
     chord_offsets: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) and slots N + chord_offsets[s] .. N + chord_offsets[s+1]-1."""
     child: Annotated[np.ndarray, Indices["slots"]]
-    """(N+C,) the node that an edge belongs to: i itself for slot i < N."""
+    """(N+C,) the child of the edge in a slot: i itself for slot i < N."""
     parent: Annotated[np.ndarray, Indices["slots"]]
-    """(N+C,) its other end, larger than the child; -1 where there is no edge."""
+    """(N+C,) the parent, larger than the child; -1 where there is no edge."""
 
 
 @struct
 class ScoreArrays(NamedTuple):
-    """ψ: what a labelling is worth, node by node and edge by edge; -inf forbids."""
+    """Scores ψ of a labelling, by node and by edge; -inf forbids."""
 
     unary: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k)."""
     tables: Annotated[np.ndarray, Floats["tables", "labels", "labels"]]
     """(T, k, k) [label of the child, label of the parent]."""
     table_of: Annotated[np.ndarray, Indices["slots"]]
-    """(N+C,) which table scores the edge in a slot; unused where there is none."""
+    """(N+C,) table of the edge in each slot; unused where there is none."""
 
 
 @struct
@@ -89,7 +89,7 @@ class Features(NamedTuple):
 
 @struct
 class TableRows(NamedTuple):
-    """Which features score an edge."""
+    """Feature rows behind the tables of edges."""
 
     table_of: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) the table of each slot."""
@@ -101,7 +101,7 @@ class TableRows(NamedTuple):
 
 @struct
 class Rules(NamedTuple):
-    """What is forbidden, as scores of 0 or -inf."""
+    """Forbidden labels and pairs, as scores of 0 or -inf."""
 
     node_kind: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) row of ``unary_mask``, for both players."""
@@ -113,7 +113,7 @@ class Rules(NamedTuple):
 
 @struct
 class Design(NamedTuple):
-    """What turns weights into scores."""
+    """Structure, features and rules: all that maps weights to scores."""
 
     features: Features
     tables: TableRows
@@ -122,7 +122,7 @@ class Design(NamedTuple):
 
 @struct
 class Weights(NamedTuple):
-    """θ, of node and of edge features."""
+    """Weights θ of node and of edge features."""
 
     node: Annotated[np.ndarray, Floats["node_rows", "labels"]]
     """(d, k)."""
@@ -135,7 +135,7 @@ class Weights(NamedTuple):
 
 @struct
 class Predictor(NamedTuple):
-    """Who answers the adversary, beside a centre p0: see core/steps.c."""
+    """The predictor, held near a centre p0: see core/oracle.c."""
 
     cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) L, [predicted label, adversary's label]."""
@@ -144,10 +144,11 @@ class Predictor(NamedTuple):
     spread: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) Σ_a (L(a, y) - L(a, w) - mean)² / mu_a, the mean with weights 1 / mu_a.
 
-    How the answer bends the dual along e_y - e_w; it ignores what all labels cost more.
+    Curvature of the dual along e_y - e_w through the predictor's answer; the mean is subtracted
+    because a cost that all labels share does not change the answer.
     """
     tolerance: float
-    """What counts as rounding, a node."""
+    """Cost per node that counts as rounding."""
     mu: Annotated[np.ndarray, Floats["labels"]]
     """(k,) how strongly each label is held to the centre."""
     inv_mu: Annotated[np.ndarray, Floats["labels"]]
@@ -161,7 +162,7 @@ class Predictor(NamedTuple):
     def of(
         cls, cost: np.ndarray, inv_mu: np.ndarray, weight: np.ndarray, centre: np.ndarray
     ) -> "Predictor":
-        """With what follows from the cost."""
+        """Derive transposed cost, spread and tolerance from the cost."""
         spread = np.zeros_like(cost)
         if inv_mu.any():
             mean = inv_mu @ cost / inv_mu.sum()
@@ -187,7 +188,7 @@ class GameArrays(NamedTuple):
 
 @struct
 class Strategies(NamedTuple):
-    """What both players play."""
+    """Strategies of both players."""
 
     p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor."""
@@ -199,7 +200,7 @@ class Strategies(NamedTuple):
 
 @struct
 class Effort(NamedTuple):
-    """When a solver stops, and how it ended."""
+    """Stopping rule of a solver, and how it ended."""
 
     allowed: Annotated[np.ndarray, Floats["samples"]]
     """(S,) the gap at which a game counts as solved."""
@@ -213,7 +214,7 @@ class Effort(NamedTuple):
 
 @struct
 class RelaxedPoint(NamedTuple):
-    """What both players play in a relaxed game, and the prices of agreement on edges."""
+    """Strategies of both players in a relaxed game, and multipliers of edge consistency."""
 
     p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor."""
@@ -226,7 +227,7 @@ class RelaxedPoint(NamedTuple):
 
     @classmethod
     def empty(cls, n_nodes: int, n_slots: int, n_labels: int) -> "RelaxedPoint":
-        """To be written before it is read."""
+        """Return uninitialised arrays."""
         k = n_labels
         p, r = np.empty((2, n_nodes, k))
         return cls(p, r, np.empty((n_slots, k, k)), np.empty((n_slots, 2, k)))
@@ -244,7 +245,7 @@ class CostArrays(NamedTuple):
     unit: float
     """Cost of a mistake (ZERO_ONE)."""
     offset: Annotated[np.ndarray, Floats["labels"]]
-    """(k,) what each column has been lowered by."""
+    """(k,) number subtracted from each column."""
     cost: Annotated[np.ndarray, Floats["labels", "labels"]]
     """(k, k) the matrix itself."""
 
@@ -261,11 +262,11 @@ class NodeScratch(NamedTuple):
     square: np.ndarray
     """(k, k+1)."""
     labels: np.ndarray
-    """(4, k) the last row of which is 0, 1, 2, ..."""
+    """(4, k), the last row 0, 1, 2, ..."""
 
 
 class Support(NamedTuple):
-    """The labels that carried the last equilibrium on a node, tried first by the simplex method."""
+    """Support of the last equilibrium on a node, which the simplex method tries first."""
 
     rows: np.ndarray
     """(k,) bool, the predictor's."""
@@ -275,24 +276,24 @@ class Support(NamedTuple):
 
 @struct
 class Prices(NamedTuple):
-    """Dual decomposition: messages that price agreement, and what their steps have gathered."""
+    """Messages of dual decomposition, with the averages and the best point of their steps."""
 
     u: Annotated[np.ndarray, Floats["nodes", "labels"]]
-    """(N, k) the messages, by the label of the parent."""
+    """(N, k) messages, by label of the parent."""
     alive: Annotated[np.ndarray, Flags["nodes", "labels"]]
-    """(N, k) bool, labels that may be played at all."""
+    """(N, k) bool, labels that may be played."""
     size: Annotated[np.ndarray, Floats["nodes"]]
-    """(N,) how far a message may sensibly move: the metric of its steps."""
+    """(N,) scale of each message, the metric of its steps."""
     p: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor of the node games."""
     r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) their adversary."""
     p_sum: Annotated[np.ndarray, Floats["nodes", "labels"]]
-    """(N, k) predictors weighted by the lengths of their steps."""
+    """(N, k) sum of predictors, weighted by the lengths of their steps."""
     r_sum: Annotated[np.ndarray, Floats["nodes", "labels"]]
-    """(N, k) adversaries weighted alike."""
+    """(N, k) sum of adversaries, weighted alike."""
     mass: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) the weights in these sums."""
+    """(S,) sum of these weights."""
     p_best: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the predictor at the least value so far."""
     g_best: Annotated[np.ndarray, Floats["samples"]]
@@ -301,7 +302,7 @@ class Prices(NamedTuple):
 
 @struct
 class StepRule(NamedTuple):
-    """How long subgradient steps are."""
+    """Step lengths of the subgradient method."""
 
     n_steps: int
     polyak: bool
@@ -309,7 +310,7 @@ class StepRule(NamedTuple):
     step: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
     longest: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) the most by which a step may change the messages."""
+    """(S,) most that a step may change the messages."""
     target: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
 
@@ -323,9 +324,9 @@ class Marginals(NamedTuple):
     pair: Annotated[np.ndarray, Ints32["nodes", "room"]]
     """(N, capacity) int32, codes child label * k + parent label."""
     mass: Annotated[np.ndarray, Floats["nodes", "room"]]
-    """(N, capacity) what the pairs carry."""
+    """(N, capacity) mass of each pair."""
     count: Annotated[np.ndarray, Ints32["nodes"]]
-    """(N,) int32, how many pairs there are."""
+    """(N,) int32, number of pairs."""
 
 
 @struct
@@ -337,9 +338,9 @@ class Mixtures(NamedTuple):
     labelling: Annotated[np.ndarray, Indices["room", "nodes"]]
     """(capacity, N) labels: sample s has columns offsets[s] .. offsets[s+1]-1."""
     mass: Annotated[np.ndarray, Floats["samples", "room"]]
-    """(S, capacity) what the labellings carry."""
+    """(S, capacity) mass of each labelling."""
     count: Annotated[np.ndarray, Indices["samples"]]
-    """(S,) how many labellings there are."""
+    """(S,) number of labellings."""
 
 
 # ------------------------------------------------------------------------------------ sum-product
@@ -369,7 +370,7 @@ class Messages(NamedTuple):
     total: np.ndarray
     """(n, k) relative times the exponentials of the table, or -1 where too small to trust."""
     message: np.ndarray
-    """(n, k) its logarithm, with what was left out."""
+    """(n, k) its logarithm, with the scale added."""
 
 
 @struct
@@ -387,22 +388,22 @@ class Gibbs(NamedTuple):
 
 
 class BestLists(NamedTuple):
-    """Scratch of the K best labellings on cliques: lists of scores and how they were made."""
+    """Scratch of the K best labellings on cliques: lists of scores with back pointers."""
 
     lists: np.ndarray
     """(k, K) the best scores with each label, descending."""
     sums: np.ndarray
     """(K,)."""
     left: np.ndarray
-    """(children, k, K) which entry of the list before was added up."""
+    """(children, k, K) entry of the list so far that was added."""
     right: np.ndarray
-    """(children, k, K) with which entry of the child's message."""
+    """(children, k, K) entry of the child's message that was added."""
     label: np.ndarray
     """(K,) the label of each entry of the lists merged."""
     rank: np.ndarray
     """(K,) its place in the list of that label."""
     pointer: np.ndarray
-    """(the larger of k and K,)."""
+    """(max(k, K),)."""
 
 
 # --------------------------------------------------------------------------------------- training
@@ -410,52 +411,52 @@ class BestLists(NamedTuple):
 
 @struct
 class Products(NamedTuple):
-    """<row, row'> of the feature rows of every sample; of length 0 where they are not kept."""
+    """Gram matrices of the feature rows of every sample; of length 0 if not computed."""
 
     node_start: Annotated[np.ndarray, Indices["samples + 1"]]
     """(S+1,) where the products of a sample's nodes begin."""
     table_start: Annotated[np.ndarray, Indices["samples + 1"]]
-    """(S+1,) and those of its tables."""
+    """(S+1,) where the products of its tables begin."""
     nodes: Annotated[np.ndarray, Floats["kept"]]
     tables: Annotated[np.ndarray, Floats["*"]]
 
     @classmethod
     def none(cls, n_samples: int) -> "Products":
-        """Not kept."""
+        """Return empty products."""
         starts = np.zeros(n_samples + 1, np.intp)
         return cls(starts, starts, np.empty(0), np.empty(0))
 
 
 @struct
 class Visits(NamedTuple):
-    """How samples are visited, and what the visits saw."""
+    """Settings of visits, and what they report."""
 
     inner: int
     """Most steps of a visit."""
     rate: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) weight of the sample in the objective, divided by the penalty: 0 holds θ still."""
+    """(S,) share of the sample divided by alpha; 0 holds θ still."""
     products: Products
     gap: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) how far the adversary is from its best answer to the predictor."""
+    """(S,) regret of the adversary against the predictor."""
     predictor_regret: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) what the predictor gives away; both add up to the sample's share of the duality gap."""
+    """(S,) regret of the predictor; both sum to the sample's part of the duality gap."""
 
 
 @struct
 class Move(NamedTuple):
-    """Mass may go from one labelling of a sample to another."""
+    """A move of mass from one labelling of a sample to another."""
 
     best: Annotated[np.ndarray, Indices["at_once", "longest"]]
     """(n,) labels."""
     worst: Annotated[np.ndarray, Indices["at_once", "longest"]]
     """(n,) labels."""
     cost_margin: Annotated[np.ndarray, Floats["at_once", "longest"]]
-    """(n,) what costs add to the score of best over that of worst."""
+    """(n,) difference that costs make to the scores of best and worst."""
 
 
 @struct
 class PendingMoves(NamedTuple):
-    """What threads share about the samples that step next, ``at_once`` of them."""
+    """Moves of the next ``at_once`` samples, shared by threads."""
 
     counters: Annotated[np.ndarray, Ints64["*"]]
     """(3,) int64: samples taken, samples answered, samples that may be taken."""
@@ -466,51 +467,51 @@ class PendingMoves(NamedTuple):
 
     @classmethod
     def empty(cls, at_once: int, longest: int) -> "PendingMoves":
-        """For samples of up to ``longest`` nodes."""
+        """Allocate for samples of up to ``longest`` nodes."""
         best, worst = np.empty((2, at_once, longest), np.intp)
         move = Move(best, worst, np.empty((at_once, longest)))
         return cls(np.zeros(3, np.int64), np.empty(at_once, np.bool_), move)
 
     def begin(self, n_samples: int) -> "None":
-        """Nobody has taken any of so many samples."""
+        """Reset the counters for n_samples samples."""
         self.counters[:] = 0, 0, min(len(self.moves), n_samples)
 
 
 @struct
 class KeptRows(NamedTuple):
-    """Rows of θ as they were before steps changed them, for whoever wants to undo that."""
+    """Rows of θ before their first change, so that steps can be undone."""
 
     place: Annotated[np.ndarray, Ints32["rows"]]
-    """(d,) int32, where each row is kept, -1 where it has not changed; (0,) if none are kept."""
+    """(d,) int32, index of each saved row, -1 if unchanged; (0,) if rows are not saved."""
     values: Annotated[np.ndarray, Floats["rows", "columns"]]
-    """(d, columns of θ) by place."""
+    """(d, columns of θ) saved rows."""
     count: Annotated[np.ndarray, Indices["*"]]
-    """(1,) how many there are."""
+    """(1,) number of saved rows."""
 
     @classmethod
     def none(cls, n_rows: int, n_columns: int) -> "KeptRows":
-        """For changes of up to ``n_rows`` rows of θ."""
-        values = np.empty((n_rows, n_columns))  # takes memory as it is filled
+        """Allocate for changes of up to ``n_rows`` rows of θ."""
+        values = np.empty((n_rows, n_columns))  # the system provides pages as they are filled
         return cls(np.full(n_rows, -1, np.int32), values, np.zeros(1, np.intp))
 
 
 @struct
 class WeightChange(NamedTuple):
-    """A change of θ in which few rows take part; all lines are free before and after a step."""
+    """A sparse change of θ, one line per changed row; no line is in use between steps."""
 
     line_of: Annotated[np.ndarray, Ints32["rows"]]
-    """(d,) int32, the line of each row of θ, -1 where it has none."""
+    """(d,) int32, line of each row of θ, -1 without one."""
     row_of: Annotated[np.ndarray, Ints32["lines"]]
     """(lines,) int32, the row of each line."""
     values: Annotated[np.ndarray, Floats["lines", "columns"]]
     """(lines, columns of θ), zero where none is in use."""
     kept: KeptRows
     pace: Annotated[np.ndarray, Floats["paced"]]
-    """(d,) how many times as far as a step says each row moves; (0,) if that is 1 for all."""
+    """(d,) factor of the steps of each row; (0,) if it is 1 for all."""
 
     @classmethod
     def none(cls, n_rows: int, lines: int, n_columns: int) -> "WeightChange":
-        """For changes of up to ``lines`` rows of θ (n_rows, n_columns)."""
+        """Allocate for changes of up to ``lines`` rows of θ (n_rows, n_columns)."""
         lines = min(n_rows, lines)
         line_of, row_of = np.full(n_rows, -1, np.int32), np.empty(lines, np.int32)
         values, kept = np.zeros((lines, n_columns)), KeptRows.none(0, n_columns)
@@ -519,7 +520,7 @@ class WeightChange(NamedTuple):
 
 @struct
 class WeightChanges(NamedTuple):
-    """Scratch of a step: how it changes the weights of node and of edge features."""
+    """Scratch of a step: changes of the weights of node and of edge features."""
 
     node: WeightChange
     edge: WeightChange
@@ -552,7 +553,7 @@ class SampleScores(NamedTuple):
     tables: Annotated[np.ndarray, Floats["several", "tables", "labels", "labels"]]
     """(distinct tables, k, k) [child, parent]."""
     place: Annotated[np.ndarray, Indices["several", "slots"]]
-    """(m,) which of the distinct tables scores a slot."""
+    """(m,) index of each slot's table among the distinct ones."""
     distinct: Annotated[np.ndarray, Indices["several", "tables"]]
     """(distinct tables,) their numbers among the tables of all samples."""
 
@@ -560,7 +561,7 @@ class SampleScores(NamedTuple):
     def empty(
         cls, n_samples: int, n_nodes: int, n_slots: int, n_tables: int, n_labels: int
     ) -> "SampleScores":
-        """For several samples of up to so many nodes, slots and tables; the sample comes first."""
+        """Allocate for ``n_samples`` samples of at most these sizes."""
         k, n_tables = n_labels, min(n_slots, n_tables)
         return cls(
             np.empty((n_samples, n_nodes, k)),
@@ -589,14 +590,14 @@ class Components(NamedTuple):
 
     @classmethod
     def empty(cls, n_slots: int) -> "Components":
-        """For samples of up to so many slots."""
+        """Allocate for samples of up to ``n_slots`` slots."""
         of_node, of_edge, items = np.empty((3, n_slots), np.intp)
         start, number = np.empty(n_slots + 2, np.intp), np.zeros(1, np.intp)
         return cls(of_node, of_edge, items, start, np.empty(n_slots), number)
 
 
 class Scratch(NamedTuple):
-    """What a thread needs to work on a sample: made once, used for one sample after the other."""
+    """Scratch of a thread, reused for one sample after the other."""
 
     sample: Sample
     """Its structure."""
@@ -608,7 +609,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def empty(cls, n_nodes: int, n_slots: int, n_tables: int, n_labels: int) -> "Scratch":
-        """For samples of up to so many nodes and slots."""
+        """Allocate for samples of at most these sizes."""
         return cls(
             Sample(0, 0, *np.empty((3, n_slots), np.intp)),
             np.full(n_tables, -1, np.intp),
@@ -619,7 +620,7 @@ class Scratch(NamedTuple):
 
 @struct
 class Ascent(NamedTuple):
-    """What visits of samples work on, but for the adversary."""
+    """Arguments of visits, without the adversary."""
 
     structure: Structure
     design: Design
@@ -628,17 +629,17 @@ class Ascent(NamedTuple):
     visits: Visits
     pending: PendingMoves
     scores: SampleScores
-    """Of the samples that are worked on together, or of every thread's if a visit is one step."""
+    """Scores of the samples that are processed together; of each thread if a visit is one step."""
     changes: WeightChanges
 
 
 # ------------------------------------------------------------------------- smooth training (T > 0)
 #
-# Rows over labels are padded to ``width``, a multiple of eight, so that loops over labels are whole
-# vectors. A label that is forbidden, or that only pads, scores FORBIDDEN: a finite number that
-# swallows whatever is added to it, so that differences of scores are 0 there and never NaN.
+# Rows over labels are padded to ``width``, a multiple of eight, so that loops over labels use whole
+# vectors. Forbidden labels and padding score FORBIDDEN: a finite number that absorbs whatever is
+# added to it, so that differences of scores are 0 there and never NaN.
 #
-# A sample keeps one table per different row of edge features on its edges: its own tables, numbered
+# A sample has one table per distinct row of edge features on its edges: its own tables, numbered
 # from table_start[s]; they are indexed [label of the first node, label of the second], as users
 # list edges. ``n`` counts the nodes of one sample, ``m`` its own tables.
 
@@ -657,7 +658,7 @@ class LabelledGraphs(NamedTuple):
     child: Annotated[np.ndarray, Indices["slots"]]
     parent: Annotated[np.ndarray, Indices["slots"]]
     table: Annotated[np.ndarray, Indices["slots"]]
-    """(slots,) which of the sample's own tables scores the edge in the slot."""
+    """(slots,) own table of the edge in each slot."""
     transposed: Annotated[np.ndarray, Indices["slots"]]
     """(slots,) 1 where the edge was listed as (parent, child)."""
     table_start: Annotated[np.ndarray, Indices["samples + 1"]]
@@ -670,7 +671,7 @@ class LabelledGraphs(NamedTuple):
 
 @struct
 class PaddedRules(NamedTuple):
-    """What is forbidden, to either player: 0 or FORBIDDEN, to be added."""
+    """Masks for both players: 0 or FORBIDDEN, to be added to scores."""
 
     node_kind: Annotated[np.ndarray, Indices["nodes"]]
     """(N,) the row of ``unary_mask`` for each node."""
@@ -682,28 +683,28 @@ class PaddedRules(NamedTuple):
 
 @struct
 class SmoothProblem(NamedTuple):
-    """The samples of smooth training, whatever the weights and the costs."""
+    """Samples of smooth training, without weights and costs."""
 
     samples: LabelledGraphs
     features: Features
     rules: PaddedRules
     trees: JunctionTrees
-    """Of samples with cycles; empty if there are none."""
+    """Junction trees of samples with cycles; empty without any."""
     n_node_features: int
 
 
 @struct
 class PaddedWeights(NamedTuple):
-    """θ for the time of visits, in float32."""
+    """Copy of θ in float32 for visits."""
 
     rows: Annotated[np.ndarray, Singles["rows", "width"]]
-    """(d + k e, width) of the features of nodes, then k of each of edges, by first label."""
+    """(d + k e, width): a row per node feature, then k per edge feature, by first label."""
     d: int
 
 
 @struct
 class PaddedCosts(NamedTuple):
-    """The cost matrix L both ways, and the weights of the nodes."""
+    """The cost matrix L and its transpose, and node weights."""
 
     of_labels: Annotated[np.ndarray, Singles["labels", "width"]]
     """(k, width) L transposed: Σ_b r_b of_labels[b] = L r."""
@@ -717,7 +718,7 @@ class PaddedCosts(NamedTuple):
 
 @struct
 class ExactCosts(NamedTuple):
-    """The same for certificates, in float64."""
+    """Costs for certificates, in float64."""
 
     of_predictor: Annotated[np.ndarray, Floats["labels", "width"]]
     weight: Annotated[np.ndarray, Floats["nodes"]]
@@ -726,7 +727,7 @@ class ExactCosts(NamedTuple):
 
 @struct
 class SmoothSettings(NamedTuple):
-    """Numbers of one pass."""
+    """Scalar settings of one pass."""
 
     temperature: float
     inv_mu: float
@@ -737,26 +738,26 @@ class SmoothSettings(NamedTuple):
 
 @struct
 class GibbsAdversary(NamedTuple):
-    """Gibbs distributions of all samples: natural parameters, and what they amount to.
+    """Gibbs distributions of all samples: natural parameters, marginals and entropies.
 
-    Of each sample come rows of its nodes, then those of its own tables, one for each first label.
+    Rows of a sample: one per node, then k per own table, one for each first label.
     """
 
     natural: Annotated[np.ndarray, Singles["rows", "width"]]
     """(N + k tables, width) natural parameters."""
     marginals: Annotated[np.ndarray, Singles["rows", "width"]]
-    """(N + k tables, width) of nodes, and of edges added up by own table."""
+    """(N + k tables, width) marginals of nodes, and of edges summed by own table."""
     entropy: Annotated[np.ndarray, Floats["samples"]]
     """(S,)."""
     gamma: Annotated[np.ndarray, Singles["samples"]]
-    """(S,) length of the last step, which the next one tries first."""
+    """(S,) length of the last step, the first trial of the next."""
 
 
 @struct
 class Grams(NamedTuple):
-    """Products of a sample's rows of features: of nodes (n, n) and of own tables (m, m).
+    """Gram matrices of a sample's feature rows: of nodes (n, n) and of own tables (m, m).
 
-    Samples with many nodes have no products of nodes, but numbers for the columns that they use.
+    Samples with many nodes have no Gram matrix of nodes, but numbers for the columns they use.
     """
 
     node_start: Annotated[np.ndarray, Indices["samples + 1"]]
@@ -764,43 +765,43 @@ class Grams(NamedTuple):
     table_start: Annotated[np.ndarray, Indices["samples + 1"]]
     tables: Annotated[np.ndarray, Singles["*"]]
     local: Annotated[np.ndarray, Ints32["*"]]
-    """(entries,) the number of each entry's column in its sample; empty if nobody needs it."""
+    """(entries,) number of each entry's column in its sample; empty if not needed."""
     n_columns: Annotated[np.ndarray, Indices["samples"]]
-    """(S,) how many columns a sample without products uses, else 0."""
+    """(S,) number of columns that a sample without a Gram matrix uses, else 0."""
 
 
 @struct
 class VisitStats(NamedTuple):
-    """What visits report, sample by sample."""
+    """Reports of visits, by sample."""
 
     gap: Annotated[np.ndarray, Floats["samples"]]
     """(S,) T KL(q | Gibbs distribution of the scores)."""
     predictor_regret: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) what the predictor gives away, Σ_i w_i (p'L r − min L r)."""
+    """(S,) regret of the predictor, Σ_i w_i (p'L r − min L r)."""
     regret: Annotated[np.ndarray, Floats["samples"]]
     """(S,) T log Z((θ·Φ + w L'p) / T) − θ·Φ(truth), the sample's part of the primal."""
 
 
 @struct
 class GibbsChanges(NamedTuple):
-    """How the samples visited under the same θ change it, until this is applied in their order."""
+    """Changes of θ by samples visited under the same θ, to be applied in order."""
 
     rows: Annotated[np.ndarray, Singles["rows", "width"]]
-    """(at once * most rows, width) of nodes, then of own tables."""
+    """(at once * most rows, width): nodes, then own tables."""
     moved: Annotated[np.ndarray, Flags["at_once"]]
-    """(at once,) whether there is a change."""
+    """(at once,) whether the sample changes θ."""
 
 
 @struct
 class SmoothCall(NamedTuple):
-    """What the visits of smooth training take."""
+    """Arguments of the visits of smooth training."""
 
     problem: SmoothProblem
     weights: PaddedWeights
     costs: PaddedCosts
     settings: SmoothSettings
     rates: Annotated[np.ndarray, Floats["samples"]]
-    """(S,) weight of the sample in the objective, divided by the penalty."""
+    """(S,) share of the sample divided by alpha."""
     adversary: GibbsAdversary
     grams: Grams
     changes: GibbsChanges
@@ -812,28 +813,28 @@ class SmoothCall(NamedTuple):
 
 @struct
 class ColumnRules(NamedTuple):
-    """How the lines of a column file are to be read."""
+    """Parsing rules of a column file."""
 
     most: int
     """Number of columns."""
     least: int
-    """Another number that all tokens of a sentence may have."""
+    """Other allowed number of columns of a sentence."""
     only_tabs: bool
-    """Whether each tab separates, and nothing else."""
+    """Whether single tabs separate columns, and nothing else."""
     has_comments: bool
     comment: Annotated[np.ndarray, Bytes["mark"]]
-    """What a line starts with that is no token, as it has no tab."""
+    """Prefix of comment lines, which have no tab."""
 
 
 @struct
 class ColumnArrays(NamedTuple):
-    """The tokens of some sentences, as places in a text."""
+    """Tokens of some sentences, as offsets into a text."""
 
     begins: Annotated[np.ndarray, Indices["tokens", "columns"]]
     ends: Annotated[np.ndarray, Indices["tokens", "columns"]]
     """Equal to ``begins`` where a column is missing."""
     lines: Annotated[np.ndarray, Indices["tokens"]]
-    """From 1."""
+    """Line numbers from 1."""
     offsets: Annotated[np.ndarray, Indices["sentences + 1"]]
     """Sentence s owns tokens offsets[s] .. offsets[s+1]-1."""
     widths: Annotated[np.ndarray, Indices["sentences"]]
@@ -844,15 +845,15 @@ class ColumnArrays(NamedTuple):
 
 @struct
 class TemplateArrays(NamedTuple):
-    """The lines of a template, and what their macros read at each token."""
+    """Lines of a template, and the texts that macros read at each token."""
 
     texts: Annotated[np.ndarray, Bytes["bytes"]]
     """All texts, literal ones and values of macros, one after the other."""
     offsets: Annotated[np.ndarray, Indices["texts + 1"]]
     """Text i is texts[offsets[i]:offsets[i+1]]."""
     codes: Annotated[np.ndarray, Ints32["macros", "tokens"]]
-    """Which text each macro reads."""
+    """Text that each macro reads at each token."""
     pieces: Annotated[np.ndarray, Ints32["pieces"]]
-    """What lines consist of: i >= 0 is text i, i < 0 is macro -1-i."""
+    """Pieces of lines: i >= 0 is text i, i < 0 is macro -1-i."""
     line_offsets: Annotated[np.ndarray, Indices["lines + 1"]]
     """Line l consists of pieces line_offsets[l] .. line_offsets[l+1]-1."""

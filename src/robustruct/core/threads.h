@@ -1,5 +1,5 @@
-/* Counters that threads share while they work together: what one thread has written before it writes
- * a counter, another sees after it has read it. */
+/* Counters that threads share, with release and acquire order: what a thread writes before it sets a
+ * counter is visible to a thread that has read it. */
 #ifndef THREADS_H
 #define THREADS_H
 #include "core.h"

@@ -1,9 +1,10 @@
-/* Joint distributions with given margins: the best one (exactly), or a smoothed one (Sinkhorn). */
+/* Optimal transport, max Σ gain·plan with given margins: exactly, by shortest augmenting paths, or
+ * smoothed by entropy (Sinkhorn; see transport.h). */
 #include "transport.h"
 #include "simd.h"
 
 #define TINY 1e-15 /* mass that rounding leaves behind */
-#define SCALINGS 20 /* of Sinkhorn at each temperature */
+#define SCALINGS 20 /* of rows and columns at each temperature: rounding the plan does the rest */
 
 bool new_routes(Index k, Routes *routes)
 {
@@ -17,7 +18,7 @@ bool new_routes(Index k, Routes *routes)
 
 void free_routes(Routes *routes) { free(routes->left); }
 
-/* The first of the least of n numbers. */
+/* Index of the first minimum of n numbers. */
 static Index first_least(Index n, const double *values)
 {
     Index first = 0;
@@ -37,8 +38,8 @@ static Index first_least(Index n, const double *values)
 
 /* Dijkstra from the rows with supply left to a column with need; return it, or -1.
  *
- * Rows are nodes 0 .. k-1, columns k .. 2k-1. Edges are never shorter than 0, so a node that is done
- * gets no nearer; ``open`` has the distances of the others. */
+ * Rows are nodes 0 .. k-1, columns k .. 2k-1. Reduced lengths are not negative, so the distance of
+ * a settled node is final; ``open`` has the distances of the others. */
 static Index shortest_path(Index k, const double *gain, const double *plan, const Routes *routes)
 {
     double *restrict distance = routes->distance, *restrict open = routes->open;
@@ -125,7 +126,8 @@ double transport(Index k, const double *gain, const double *supply, const double
     return missing;
 }
 
-/* The potential at which Σ exp((gain + other + potential) / heat) = mass; gains are so far apart. */
+/* The potential at which Σ exp((gain + other + potential) / heat) = mass;
+ * gains are ``apart`` from each other. */
 static double fit(Index k, const double *gain, Index apart, const double *other, double heat,
                   double mass)
 {

@@ -1,4 +1,4 @@
-/* Joint distributions with given margins. */
+/* Optimal transport between given margins. */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 #include "core.h"

@@ -1,9 +1,9 @@
 /* Vectors as long as theta, which are too large for temporaries.
  *
- * The penalty on weight j is alpha s_j, that on its distance from the centre z is what is missing to
- * alpha + kappa, which all weights have in common. squares (rows) are s of rows of equally many
- * weights: one row is all n of them where s is the same for all. l1 has n numbers, or 1 where it is
- * the same for all. */
+ * Weight j has the penalty alpha s_j / 2 theta_j^2, and (alpha + kappa - alpha s_j) / 2 times its squared
+ * distance from the centre z, so that the sum of both strengths, alpha + kappa, is the same for all
+ * weights. squares (rows) hold s for rows of equally many weights, one row if s is constant. l1 has n
+ * numbers, or 1 if it is constant. */
 #include "simd.h"
 
 /* Rows of ``width`` weights, j the number of a weight of row ``row``. */
@@ -20,8 +20,8 @@ INLINE void add_squares(const int R, const double *v, const double *w, Vec *sum)
 }
 
 /* Sum of (v - w)^2. Eight sums side by side, added up in pairs, whatever the registers of the
- * processor: what every pass asks for should not wait for one addition after the other. Rows may be
- * as short as there are labels, so what is left over goes side by side too. */
+ * processor, so that additions do not wait for each other. Rows may be as short as the number of
+ * labels, so remainders are summed side by side too. */
 INLINE double sum_of_squares(Index n, const double *v, const double *w)
 {
     Vec sum[8 / LANES];
@@ -57,7 +57,7 @@ API double penalty(Index n, const double *theta, Index rows, const double *squar
     return 0.5 * alpha * total;
 }
 
-/* gradient += that of `penalty`. */
+/* gradient += the gradient of `penalty`. */
 API Index add_slope(Index n, double *restrict gradient, const double *restrict theta, Index rows,
                     const double *squares, double alpha)
 {
@@ -94,7 +94,7 @@ API double centre_gap(Index n, const double *theta, const double *centre, Index 
     return 0.5 * total;
 }
 
-/* From moments in theta to weights, (theta + (alpha + kappa - alpha s) z) / (alpha + kappa); return
+/* Convert moments in theta to weights, (theta + (alpha + kappa - alpha s) z) / (alpha + kappa); return
  * the `dual_penalty` of the moments. */
 API double weights_from_moments(Index n, double *restrict theta, const double *restrict centre,
                                 Index rows, const double *squares, double alpha, double kappa)
@@ -113,7 +113,7 @@ API double weights_from_moments(Index n, double *restrict theta, const double *r
     return 0.5 * total;
 }
 
-/* Into ``out``: the moments that `weights_from_moments` has made theta from. */
+/* out = the moments from which `weights_from_moments` made theta. */
 API Index moments_from_weights(Index n, const double *theta, const double *centre, Index rows,
                                const double *squares, double alpha, double kappa,
                                double *restrict out)
@@ -125,7 +125,7 @@ API Index moments_from_weights(Index n, const double *theta, const double *centr
     return 0;
 }
 
-/* z <- theta, and theta <- what the moments behind both make of the new centre and kappa. */
+/* z <- theta, and theta <- the weights of the same moments at the new centre and kappa. */
 API Index follow_centre(Index n, double *restrict theta, double *restrict centre, Index rows,
                         const double *squares, double alpha, double kappa, double new_kappa)
 {
@@ -151,8 +151,8 @@ API double absolute_penalty(Index n, const double *theta, Index n_l1, const doub
     return total;
 }
 
-/* Into ``out``: of the slopes of objective + `absolute_penalty`, those nearest to 0. At theta = 0
- * these are an interval, and 0 where it holds 0: then the weight should stay there. */
+/* out = the subgradient of objective + `absolute_penalty` that is nearest to 0. At theta = 0 subgradients
+ * form an interval; if it contains 0, the weight should stay there. */
 API Index least_slopes(Index n, const double *theta, const double *gradient, Index n_l1,
                        const double *l1, double *restrict out)
 {
@@ -218,9 +218,8 @@ API Index mark_columns(Index n, const Index *order, const Index *offsets, const 
     return 0;
 }
 
-/* Into index and value: what n rows of theta (all, k) have changed by, over pace; they are as they
- * were again. kept: rows as they were; place (n): which of them each row was; pace (n). Return how
- * many entries there are. */
+/* Write the changes of n rows of theta (all, k), divided by pace (n), as index and value; undo them in
+ * theta. kept: saved rows; place (n): index of each row in kept. Return the number of entries. */
 API Index take_changes(Index k, double *theta, Index n, const Index *rows, const double *kept,
                        const Index *place, const double *pace, bool wide, void *index, float *value)
 {
@@ -239,7 +238,7 @@ API Index take_changes(Index k, double *theta, Index n, const Index *rows, const
     return count;
 }
 
-/* Into index and value: n_a and n_b changes, added up; return how many there are. */
+/* Merge n_a and n_b changes into index and value; return the number of entries. */
 API Index merge_entries(bool wide, Index n_a, const void *index_a, const float *value_a, Index n_b,
                         const void *index_b, const float *value_b, void *index, float *value)
 {

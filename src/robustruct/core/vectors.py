@@ -1,6 +1,6 @@
-"""Vectors as long as θ, and changes of it: what vectors.c takes, with lengths filled in.
+"""Operations on vectors as long as θ: the functions of vectors.c, with lengths filled in.
 
-squares (rows,) are s of rows of equally many weights, l1 (weights,) or (1,); see vectors.c.
+squares (rows,) hold s for rows of equally many weights; l1 is (weights,) or (1,). See vectors.c.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def penalty(theta: np.ndarray, squares: np.ndarray, alpha: float) -> float:
 
 
 def add_slope(gradient: np.ndarray, theta: np.ndarray, squares: np.ndarray, alpha: float) -> None:
-    """gradient += that of `penalty`."""
+    """Add the gradient of `penalty`."""
     _add_slope(len(theta), gradient, theta, len(squares), squares, alpha)
 
 
@@ -76,7 +76,7 @@ def centre_gap(
 def weights_from_moments(
     theta: np.ndarray, centre: np.ndarray, squares: np.ndarray, alpha: float, kappa: float
 ) -> float:
-    """From moments in θ to weights, in place; return the `dual_penalty` of the moments."""
+    """Convert moments in θ to weights in place; return the `dual_penalty` of the moments."""
     return _weights_from_moments(len(theta), theta, centre, len(squares), squares, alpha, kappa)
 
 
@@ -88,7 +88,7 @@ def moments_from_weights(
     kappa: float,
     out: np.ndarray,
 ) -> None:
-    """Into ``out``: the moments that `weights_from_moments` has made θ from."""
+    """Write the moments from which `weights_from_moments` made θ into ``out``."""
     _moments_from_weights(len(theta), theta, centre, len(squares), squares, alpha, kappa, out)
 
 
@@ -100,7 +100,7 @@ def follow_centre(
     kappa: float,
     new_kappa: float,
 ) -> None:
-    """z <- θ, and θ <- what the moments behind θ and z make of the new centre and kappa."""
+    """Move the centre z to θ, and θ to the weights of the same moments at the new z and kappa."""
     _follow_centre(len(theta), theta, centre, len(squares), squares, alpha, kappa, new_kappa)
 
 
@@ -110,14 +110,14 @@ def absolute_penalty(theta: np.ndarray, l1: np.ndarray) -> float:
 
 
 def least_slopes(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, out: np.ndarray) -> None:
-    """Into ``out``: of the slopes of objective + `absolute_penalty`, those nearest to 0."""
+    """Write the least subgradient of objective + `absolute_penalty` into ``out``."""
     _least_slopes(len(theta), theta, gradient, len(l1), l1, out)
 
 
 def elastic_conjugate(
     moments: np.ndarray, squares: np.ndarray, alpha: float, l1: np.ndarray, part: float
 ) -> tuple[float, float, float]:
-    """The conjugate of both penalties at part * moments, and its two derivatives by ``part``."""
+    """Return the conjugate of both penalties at part * moments, and two derivatives by part."""
     out, rows, n_l1 = np.empty(3), len(squares), len(l1)
     _elastic_conjugate(len(moments), moments, rows, squares, alpha, n_l1, l1, part, out)
     value, slope, bend = out.tolist()
@@ -125,7 +125,7 @@ def elastic_conjugate(
 
 
 def mark_columns(order: np.ndarray, offsets: np.ndarray, features: Rows, marks: np.ndarray) -> None:
-    """Mark the columns of the features of samples ``order``."""
+    """Mark the feature columns that samples ``order`` use."""
     order = np.ascontiguousarray(order)
     _mark_columns(len(order), order, offsets, features, marks)
 
@@ -139,14 +139,14 @@ def take_changes(
     index: np.ndarray,
     value: np.ndarray,
 ) -> int:
-    """Into index and value: what rows have changed by, over pace; they are as they were again.
+    """Write the changes of rows of θ, divided by pace, as index and value; undo them in θ.
 
-    kept: rows of θ as they were; place: which of them each row was; pace: of each row. Return how
-    many entries there are.
+    kept: saved rows of θ; place: index of each row in kept; pace: of each row. Return the number of
+    entries.
     """
     width, wide = theta.shape[1], index.dtype == np.int64
-    given = theta, len(rows), rows, kept, np.ascontiguousarray(place, np.intp), pace
-    return _take_changes[index.dtype](width, *given, wide, index, value)
+    arguments = theta, len(rows), rows, kept, np.ascontiguousarray(place, np.intp), pace
+    return _take_changes[index.dtype](width, *arguments, wide, index, value)
 
 
 def merge_entries(
@@ -157,7 +157,7 @@ def merge_entries(
     index: np.ndarray,
     value: np.ndarray,
 ) -> int:
-    """Into index and value: the changes of a and b, added up; return how many there are."""
+    """Merge two sparse changes a and b into index and value; return the number of entries."""
     wide, a, b = index.dtype == np.int64, len(index_a), len(index_b)
-    given = a, index_a, value_a, b, index_b, value_b
-    return _merge_entries[index.dtype](wide, *given, index, value)
+    arguments = a, index_a, value_a, b, index_b, value_b
+    return _merge_entries[index.dtype](wide, *arguments, index, value)

@@ -1,4 +1,4 @@
-"""Files and shards answered by a model, and answers compared with the truth."""
+"""Prediction and evaluation of models on files and shards."""
 
 from robustruct.evaluation.evaluate import Evaluation
 from robustruct.evaluation.shards import evaluate_shards, predict_shards

@@ -1,4 +1,4 @@
-"""Predictions against true labels, in sums that add up over files and machines."""
+"""Compares predictions with true labels, by counts that add up over files and machines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Compared = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of which labels were predicted where which were true; tallies can be merged."""
+    """Confusion counts of some samples; tallies can be merged."""
 
     labels: np.ndarray
-    """(k,) all labels there are, sorted."""
+    """(k,) all labels, true or predicted, sorted."""
     counts: np.ndarray
     """(k, k) number of nodes with each [true label, predicted label]."""
     weights: np.ndarray
@@ -40,41 +40,41 @@ class Tally:
 
     @classmethod
     def empty(cls, labels: np.ndarray) -> Tally:
-        """No sample yet; ``labels`` may come."""
+        """Return the tally of no samples, with rows for ``labels``."""
         k = len(labels)
         return cls(labels, np.zeros((k, k), np.intp), np.zeros((k, k)), 0, 0, {})
 
     @classmethod
     def of(cls, compared: list[Compared]) -> Tally:
-        """The tally of some samples, at least one."""
-        truth, found, given = (list(part) for part in zip(*compared, strict=True))
-        labels = sorted_labels([*truth, *found])
+        """Count some samples, at least one."""
+        truth, predicted, weights = (list(part) for part in zip(*compared, strict=True))
+        labels = sorted_labels([*truth, *predicted])
         k, spans = len(labels), None
         a = np.concatenate([encode_labels(part, labels, "the data") for part in truth])
-        b = np.concatenate([encode_labels(part, labels, "the prediction") for part in found])
+        b = np.concatenate([encode_labels(part, labels, "the prediction") for part in predicted])
         if labels.tolist() == ["O"]:
             spans = {}
         elif is_span_labelling(labels):
-            spans = span_scores(truth, found)[1]
-        weight = np.concatenate(given)
+            spans = span_scores(truth, predicted)[1]
+        weight = np.concatenate(weights)
         return cls(
             labels,
             np.bincount(a * k + b, minlength=k * k).reshape(k, k),
             np.bincount(a * k + b, weights=weight, minlength=k * k).reshape(k, k),
             len(truth),
-            sum(bool((x == y).all()) for x, y in zip(truth, found, strict=True)),
+            sum(bool((x == y).all()) for x, y in zip(truth, predicted, strict=True)),
             spans,
         )
 
     def merged(self, other: Tally) -> Tally:
-        """The tally of both."""
+        """Return the tally of the samples of both."""
         labels = sorted_labels([self.labels, other.labels])
         k = len(labels)
         counts, weights = np.zeros((k, k), np.intp), np.zeros((k, k))
-        for one in (self, other):
-            place = encode_labels(one.labels, labels, "the data")
-            counts[np.ix_(place, place)] += one.counts
-            weights[np.ix_(place, place)] += one.weights
+        for part in (self, other):
+            place = encode_labels(part.labels, labels, "the data")
+            counts[np.ix_(place, place)] += part.counts
+            weights[np.ix_(place, place)] += part.weights
         spans = None
         if self.spans is not None and other.spans is not None:
             kinds = sorted({*self.spans, *other.spans})
@@ -89,10 +89,9 @@ class Tally:
         )
 
     def evaluated(self, loss: Loss, classes: np.ndarray) -> Evaluation:
-        """What the mistakes of a model with these ``classes`` cost.
+        """Price the mistakes of a model with these ``classes``.
 
-        Labels for which there is no cost, as training never saw them, cost what the dearest mistake
-        does.
+        Labels without a cost, which training never saw, cost as much as the dearest mistake.
         """
         if not self.n_samples:
             raise InvalidInputError("there is no sample to evaluate; the data are empty.")
@@ -118,24 +117,24 @@ class Tally:
 
 
 def _sum(*parts: Detection | None) -> Detection:
-    given = [part for part in parts if part is not None]
+    detections = [part for part in parts if part is not None]
     return Detection(
-        sum(part.n_true for part in given),
-        sum(part.n_predicted for part in given),
-        sum(part.n_correct for part in given),
+        sum(part.n_true for part in detections),
+        sum(part.n_predicted for part in detections),
+        sum(part.n_correct for part in detections),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How well labels were predicted."""
+    """Quality of predicted labels."""
 
     loss: float
     """Mean cost per node, by weight."""
     accuracy: float
-    """Part of the nodes that are right."""
+    """Fraction of nodes with the right label."""
     whole_samples: float
-    """Part of the samples that are right in all nodes."""
+    """Fraction of samples that are right in all nodes."""
     n_samples: int
     n_nodes: int
     labels: np.ndarray
@@ -152,7 +151,7 @@ class Evaluation:
 
 
 def tally(labels: np.ndarray, compared: Iterable[Compared]) -> Tally:
-    """The tally of any number of samples; ``labels`` are there even if no node has them."""
+    """Count any number of samples; ``labels`` have rows even if no node has them."""
     total = Tally.empty(labels)
     for some in chunks(iter(compared), CHUNK):
         total = total.merged(Tally.of(some))
@@ -165,18 +164,18 @@ def compared_file(
     lines: Lines,
     watch: Callable[[int], None] | None = None,
 ) -> Iterator[Compared]:
-    """The labelled samples of a file, with what the model says; few are in memory at once.
+    """Yield (true labels, predicted labels, node weights) of the samples of a file, in chunks.
 
-    Labels in text are taken for the model's label of that spelling.
+    A label in text is matched with the model's label of the same spelling.
     """
-    known = {str(label): label for label in model.classes_.tolist()}
+    label_of = {str(label): label for label in model.classes_.tolist()}
     numbers = model.classes_.dtype.kind in "iuf"
     for sample, answer in answered(model, form, lines, labelled=True, watch=watch):
-        labels = [known.get(str(label), label) for label in sample.labels or ()]
+        labels = [label_of.get(str(label), label) for label in sample.labels or ()]
         if numbers:
             labels = [_as_number(label) for label in labels]
-        given = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
-        weight = np.asarray(given, float) * sample.weight
+        node_weight = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
+        weight = np.asarray(node_weight, float) * sample.weight
         yield as_labels(labels), as_labels(answer.labels), weight
 
 

@@ -1,4 +1,4 @@
-"""Files and what a model says about their samples."""
+"""Predicts the labels of the samples of files, and writes them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
 
-CHUNK = 500  # samples that are in memory at once
+CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
 
 def input_format(model: StructuredModel, lines: Lines) -> Format:
-    """How to read these lines for this model."""
+    """Return the format in which to read these lines for this model."""
     state = getattr(model, "input_", None)
     if state is not None:
         return restored(state)
@@ -44,7 +44,7 @@ def answered(
     k_best: int = 0,
     watch: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
-    """The samples of a file with what the model says about them; few are in memory at once."""
+    """Yield the samples of a file with their predictions, CHUNK of them in memory at once."""
     names = model.classes_.tolist()
     done = 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
@@ -53,15 +53,15 @@ def answered(
             weight = None
             if any(sample.node_weight is not None for sample in chunk):
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
-            answers = [Answer(as_labels(found).tolist()) for found in model.predict(X, weight)]
+            answers = [Answer(as_labels(labels).tolist()) for labels in model.predict(X, weight)]
             if proba:
                 for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
                     answer.probabilities = [
                         dict(zip(names, row, strict=True)) for row in rows.tolist()
                     ]
             if k_best:
-                for answer, found in zip(answers, model.predict_k_best(X, k_best), strict=True):
-                    answer.best = [(as_labels(labels).tolist(), score) for labels, score in found]
+                for answer, best in zip(answers, model.predict_k_best(X, k_best), strict=True):
+                    answer.best = [(as_labels(labels).tolist(), score) for labels, score in best]
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:
@@ -74,9 +74,9 @@ def write_answers(
     stream: BinaryIO,
     encoding: str = "utf-8",
 ) -> int:
-    """Write samples with their answers, and return how many they were.
+    """Write samples with their answers and return their number.
 
-    Without a format each is a JSON line with nothing but the answer.
+    Without a format each becomes a JSON line with the answer alone.
     """
     n = 0
     for sample, answer in pairs:

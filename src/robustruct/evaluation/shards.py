@@ -1,4 +1,4 @@
-"""Prediction and evaluation over shards: each is read, labelled and summed up where it lies."""
+"""Prediction and evaluation over shards: the engine reads and labels each where it lies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def predict_shards(
     """Label every shard and write one file for each into a folder, in the shard's own format.
 
     Files have the names they were read from, and appear when they are complete. Samples in memory
-    become JSON lines with the labels alone. Labels in the data are not looked at.
+    become JSON lines with the labels alone. Labels in the data are ignored.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def predict_shards(
         the format of the shards.
     data : ShardedData
     folder : str or path-like
-        Made if it is not there; with several machines, one that all of them see.
+        Created if missing; with several machines, one that all of them see.
     engine : optional
         Where to work; by default here, one shard after the other.
 
@@ -70,7 +70,7 @@ def evaluate_shards(
     *,
     loss: LossLike | None = None,
 ) -> Evaluation:
-    """Compare a model's labels with those of the data; only counts travel.
+    """Compare a model's labels with those of the data; workers send back counts only.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def evaluate_shards(
 
 
 def _file_names(data: ShardedData) -> list[str]:
-    """Where the answers of each shard go: files keep their names below the folder of all."""
+    """Return the output path of each shard: files keep their paths below their common folder."""
     folders = [os.path.dirname(shard.path) for shard in data if isinstance(shard, FileShard)]
     common = os.path.commonpath(folders) if folders else ""
     return [
@@ -126,8 +126,8 @@ def _predict(model: StructuredModel, item: tuple[Shard, str]) -> None:
 def _answered_samples(model: StructuredModel, corpus: Corpus) -> Iterator[tuple[Sample, Answer]]:
     weights = repeat(1.0) if corpus.node_weight is None else iter(corpus.node_weight)
     for X in chunks(iter(corpus.X), CHUNK):
-        given = list(islice(weights, len(X)))
-        for sample, labels in zip(X, model.predict(X, given), strict=True):
+        node_weight = list(islice(weights, len(X)))
+        for sample, labels in zip(X, model.predict(X, node_weight), strict=True):
             yield Sample(0, sample, None), Answer(as_labels(labels).tolist())
 
 
@@ -139,8 +139,8 @@ def _tally(model: StructuredModel, shard: Shard) -> Tally:
 
 
 def _compared_samples(model: StructuredModel, corpus: Corpus) -> Iterator[Compared]:
-    found = (answer.labels for _, answer in _answered_samples(model, corpus))
-    for s, (y, labels) in enumerate(zip(corpus.y, found, strict=True)):
+    predicted = (answer.labels for _, answer in _answered_samples(model, corpus))
+    for s, (y, labels) in enumerate(zip(corpus.y, predicted, strict=True)):
         truth = as_labels(y)
         if len(truth) != len(labels):
             raise InvalidInputError(

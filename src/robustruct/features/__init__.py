@@ -1,4 +1,4 @@
-"""Dicts, sparse and dense input to one feature space; scores, and their adjoint."""
+"""Encodes dicts, sparse and dense input in one feature space; scores, and their adjoint."""
 
 from robustruct.features.coded import CodedAttributes
 from robustruct.features.linear import (

@@ -1,4 +1,4 @@
-"""Attributes of nodes (or edges): dicts, lists of strings and strings, as columns and values.
+"""Attributes of nodes (or edges): dicts, lists of strings and strings as sparse entries.
 
 The conventions are those of python-crfsuite: ``{"w": "a"}`` is the attribute ``w:a`` of value 1,
 ``{"w": 2.5}`` the attribute ``w`` of value 2.5, True and False are 1 and 0, a nested dict, list or
@@ -26,7 +26,7 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 _TEXT = (str, bytes)
-_NUMBER = (float, int, Real, np.bool_)  # the usual ones first: Real alone is slow to ask for
+_NUMBER = (float, int, Real, np.bool_)  # common types first: isinstance(x, Real) alone is slow
 
 
 _AT_ONCE = 5000
@@ -34,7 +34,7 @@ _AT_ONCE = 5000
 
 
 class Lookup(NamedTuple):
-    """What finds the columns of names: of strings, of keys with values, of some packed ones."""
+    """Functions from names to columns (n,): of strings, of key-value pairs, of packed names."""
 
     strings: Callable[[list[str]], np.ndarray]
     pairs: Callable[[Pairs], np.ndarray]
@@ -42,9 +42,9 @@ class Lookup(NamedTuple):
 
 
 def attribute_entries(blocks: list[Any], columns_of: Lookup, kind: str) -> Entries:
-    """Columns and values of all items of all blocks, in order.
+    """Return columns and values of all items of all blocks, in order.
 
-    ``kind`` is what messages call an item: "node" or "edge".
+    ``kind``, "node" or "edge", is the word for an item in messages.
     """
     if all(type(block) is CodedAttributes for block in blocks):
         return _entries_of_codes(blocks, columns_of)
@@ -56,12 +56,12 @@ def attribute_entries(blocks: list[Any], columns_of: Lookup, kind: str) -> Entri
         if kinds <= {list, tuple}:
             return _entries_of_strings(items, columns_of)
     except (TypeError, OverflowError):
-        pass  # something else than strings and numbers inside: take the road that knows them all
+        pass  # values other than strings and numbers: the general function handles or refuses them
     return _entries_of_anything(blocks, columns_of, kind)
 
 
 def _entries_of_codes(blocks: list[CodedAttributes], columns_of: Lookup) -> Entries:
-    """Every name that occurs is looked up once, in the order of first appearance."""
+    """Return entries of coded attributes; each name is looked up once, by first appearance."""
     lengths, columns = [np.empty(0, np.intp)], [np.empty(0, np.int32)]
     for _, group in groupby(blocks, lambda block: id(block.names)):
         members = list(group)
@@ -70,8 +70,8 @@ def _entries_of_codes(blocks: list[CodedAttributes], columns_of: Lookup) -> Entr
             codes = np.concatenate([block.codes for block in same])
             lengths.append(np.full(len(codes), width))
             columns.append(_columns_of_names(names, codes.ravel(), columns_of))
-    counts, found = np.concatenate(lengths), np.concatenate(columns)
-    return _indptr(counts), found, np.ones(len(found))
+    counts, column_of = np.concatenate(lengths), np.concatenate(columns)
+    return _indptr(counts), column_of, np.ones(len(column_of))
 
 
 def _columns_of_names(names: PackedNames, codes: np.ndarray, columns_of: Lookup) -> np.ndarray:
@@ -98,14 +98,14 @@ def _entries_of_dicts(items: list[dict[str, Any]], columns_of: Lookup) -> Entrie
     for first in range(0, len(items), _AT_ONCE):
         some = items[first : first + _AT_ONCE]
         entries = slice(indptr[first], indptr[first + len(some)])
-        pairs, has_number, found = _pairs(some)
+        pairs, has_number, values = _pairs(some)
         columns[entries] = columns_of.pairs(pairs)
-        numbers[entries][has_number] = found
+        numbers[entries][has_number] = values
     return indptr, columns, numbers
 
 
 def _pairs(items: list[dict[str, Any]]) -> tuple[Pairs, np.ndarray, np.ndarray]:
-    """Keys and texts of flat dicts, which entries have numbers instead, and these."""
+    """Return keys and texts of flat dicts, the mask of entries with a number, and the numbers."""
     keys = _Numbers()
     n = sum(map(len, items))
     key_of = np.fromiter(map(keys.__getitem__, chain.from_iterable(items)), np.int32, n)
@@ -120,7 +120,7 @@ def _pairs(items: list[dict[str, Any]]) -> tuple[Pairs, np.ndarray, np.ndarray]:
 
 
 class _Numbers(dict[str, int]):
-    """The numbers of keys, in the order of first appearance."""
+    """Numbers keys in the order of first appearance."""
 
     def __missing__(self, key: str) -> int:
         if not isinstance(key, str):
@@ -156,7 +156,7 @@ def _entries_of_anything(blocks: list[Any], columns_of: Lookup, kind: str) -> En
 
 
 def attributes(item: Any) -> Iterator[tuple[str, float]]:
-    """Name and value of each attribute of one item.
+    """Yield name and value of each attribute of one item.
 
     >>> dict(attributes({"w": "a", "len": 2, "title": True, "near": {"-1": ["the", "a"]}}))
     {'w:a': 1.0, 'len': 2.0, 'title': 1.0, 'near:-1:the': 1.0, 'near:-1:a': 1.0}
@@ -184,7 +184,7 @@ def attributes(item: Any) -> Iterator[tuple[str, float]]:
         for name in item:
             yield _text(name), 1.0
     elif isinstance(item, set | frozenset):
-        # Sets of strings have another order in every process: sort, so that columns stay the same.
+        # The order of a set of strings differs between processes; that of columns must not.
         for name in sorted(map(_text, item)):
             yield name, 1.0
     else:

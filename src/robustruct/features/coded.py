@@ -1,4 +1,4 @@
-"""Attributes by number: the names of many samples' attributes, each written once."""
+"""Attributes as codes into a list of names that samples share."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from robustruct.features.names import PackedNames
 
 
 class CodedAttributes(Sequence[list[str]]):
-    """The attributes of one sample's nodes (or edges), as numbers into a list of names.
+    """Attributes of one sample's nodes (or edges), as codes into a list of names.
 
-    To a model it is what the list of lists of strings it stands for would be, but takes a fraction
-    of the time and memory: samples of one file share their ``names``.
+    It is equivalent to a list of lists of strings, but takes a fraction of the time and memory:
+    samples of one file share their ``names``.
 
     Parameters
     ----------
     names : PackedNames
-        Names of attributes; a name may be there twice.
+        Names of attributes; a name may occur twice.
     codes : int32 array of shape (n_nodes, n_attributes)
-        Which names each node has.
+        Names of each node, by index.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the columns of a feature matrix mean, and how the samples' features become its rows.
+"""Columns of a feature matrix, and the encoding of samples as its rows.
 
 Features come in blocks, one per sample: a dense array, a sparse matrix, or a list of attributes.
 All blocks of a data set are of one kind; dense and sparse blocks share numeric columns.
@@ -29,8 +29,8 @@ DENSE = "a dense array"
 SPARSE = "a sparse matrix"
 ATTRIBUTES = "dicts or lists of strings"
 
-HASH = "crc32"
-MOST_HASHED = 2**30
+HASH = "crc32"  # the same in every process and release, and in the standard library
+MOST_HASHED = 2**30  # columns are int32, with one more for the bias
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class NumericColumns:
 
     width: int
     given: tuple[str, ...] = ()
-    """Their names in the data frames of training; none where samples were arrays."""
+    """Names of columns in the data frames of training; empty for arrays."""
 
     def __len__(self) -> int:
         return self.width
@@ -74,9 +74,9 @@ class AttributeColumns:
 
 @dataclass(frozen=True)
 class HashedColumns:
-    """A fixed number of columns; a hash of its name tells an attribute's, so none is remembered.
+    """A fixed number of columns, to which attributes are hashed by name; no name is stored.
 
-    Attributes that meet in a column share its weights.
+    Attributes that collide in a column share its weights.
     """
 
     width: int
@@ -99,7 +99,7 @@ class HashedColumns:
 
     @property
     def vocabulary(self) -> HashedVocabulary:
-        """What finds the column of a name."""
+        """Maps names to columns."""
         return HashedVocabulary(self.width)
 
     def state(self) -> dict[str, Any]:
@@ -111,14 +111,14 @@ Columns = NumericColumns | AttributeColumns | HashedColumns
 
 
 def columns_from_state(state: dict[str, Any]) -> Columns:
-    """The columns whose ``state()`` this is."""
+    """Return the columns of a ``state()``."""
     if state["kind"] == "numeric":
-        given = tuple(state.get("names", ()))
-        if given and len(given) != state["width"]:
+        names = tuple(state.get("names", ()))
+        if names and len(names) != state["width"]:
             raise InvalidInputError(
-                f"its features have {len(given)} names for {state['width']} columns."
+                f"its features have {len(names)} names for {state['width']} columns."
             )
-        return NumericColumns(int(state["width"]), given)
+        return NumericColumns(int(state["width"]), names)
     if state["kind"] == "hashed":
         if state["hash"] != HASH:
             raise InvalidInputError(
@@ -131,7 +131,7 @@ def columns_from_state(state: dict[str, Any]) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Features of all nodes (or of all edges), and how to speak of them."""
+    """Features of all nodes (or of all edges), with their names in messages."""
 
     parts: list[Any]
     """One block per sample, or the one block of a plain 2-D array."""
@@ -145,18 +145,18 @@ class Blocks:
         return int(self.offsets[-1])
 
     def name(self, part: int) -> str:
-        """What an error calls this part."""
+        """Return the name of a part for messages."""
         if len(self.parts) < len(self.offsets) - 1:
             return "the rows of X"
         return f"sample {part}: {self.item} features"
 
     def refusal(self, part: int, complaint: str) -> InvalidInputError:
-        """The error to raise about this part."""
+        """Return the error about a part."""
         sample = part if len(self.parts) == len(self.offsets) - 1 else None
         return InvalidInputError(f"{self.name(part)} {complaint}", sample=sample, field="X")
 
     def refusal_of_row(self, row: int, complaint: str) -> InvalidInputError:
-        """The error to raise about this row."""
+        """Return the error about a row."""
         sample = int(np.searchsorted(self.offsets, row, side="right")) - 1
         number = row - int(self.offsets[sample])
         return InvalidInputError(
@@ -167,7 +167,7 @@ class Blocks:
         )
 
     def filled(self) -> list[tuple[int, Any]]:
-        """The parts that describe at least one item, with their numbers."""
+        """Return the non-empty parts with their indices."""
         return [(i, part) for i, part in enumerate(self.parts) if n_rows(part)]
 
 
@@ -183,7 +183,7 @@ def fit_columns(blocks: Blocks, order: np.ndarray, constant: bool) -> tuple[Colu
 
 
 def attribute_counts(blocks: Blocks) -> dict[str, int]:
-    """How many times each attribute is given, in the order of first appearance."""
+    """Count the occurrences of each attribute, in the order of first appearance."""
     vocabulary = Vocabulary()
     columns = _added_entries(blocks, vocabulary)[1]
     counts = np.bincount(columns, minlength=len(vocabulary)).tolist()
@@ -191,19 +191,19 @@ def attribute_counts(blocks: Blocks) -> dict[str, int]:
 
 
 def numeric_width(blocks: Blocks) -> int:
-    """The one number of columns of all numeric blocks."""
+    """Return the number of columns, which all numeric blocks must share."""
     width = _first_width(blocks)
     numeric_blocks(blocks, width, column_names(blocks))
     return width
 
 
 def column_names(blocks: Blocks) -> tuple[str, ...]:
-    """What the first block calls its columns, if it is a data frame; else none."""
+    """Return the column names of the first block if it is a data frame, else ()."""
     return _names_of(blocks.filled()[0][1])
 
 
 def _names_of(part: Any) -> tuple[str, ...]:
-    """As scikit-learn has it, names are texts; a frame with others has none."""
+    """Return the names of a data frame if all are distinct strings, as in scikit-learn."""
     names = tuple(getattr(part, "columns", ())) if hasattr(part, "__array__") else ()
     texts = all(isinstance(name, str) for name in names)
     return names if texts and len(set(names)) == len(names) else ()
@@ -217,7 +217,7 @@ def _first_width(blocks: Blocks) -> int:
 def encode_rows(
     columns: Columns, blocks: Blocks, order: np.ndarray, constant: bool
 ) -> FeatureMatrix:
-    """Rows ``order`` of the blocks; with ``constant`` there is a last column of ones."""
+    """Encode rows ``order`` of the blocks; with ``constant``, append a column of ones."""
     kind = common_kind(blocks)
     if isinstance(columns, NumericColumns) == (kind == ATTRIBUTES):
         wanted = "numeric columns" if isinstance(columns, NumericColumns) else ATTRIBUTES
@@ -239,7 +239,7 @@ def encode_rows(
 
 
 def common_kind(blocks: Blocks) -> str:
-    """The one kind of all blocks, or an error that names the first sample of another kind."""
+    """Return the kind of all blocks; an error names the first sample of another kind."""
     filled = blocks.filled()
     if not filled:
         return DENSE
@@ -284,7 +284,7 @@ def _added_entries(blocks: Blocks, vocabulary: Vocabulary) -> Entries:
 
 
 def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
-    """A dense or sparse block with two dimensions and real numbers."""
+    """Check that a block has two dimensions and real numbers; return it dense or as CSR."""
     name = blocks.name(number)
     try:
         block: Any = as_csr(part, name) if is_sparse(part) else as_array(part, name)
@@ -307,14 +307,14 @@ def _checked_block(blocks: Blocks, number: int, part: Any) -> Any:
 
 
 def numeric_blocks(blocks: Blocks, width: int, names: tuple[str, ...] = ()) -> list[Any]:
-    """All blocks that are not empty, checked: arrays, or sparse rows, of ``width`` columns.
+    """Return all non-empty blocks, checked: arrays or CSR matrices of ``width`` columns.
 
-    Where ``names`` are known, data frames must have the same, in the same order.
+    If ``names`` are known, data frames must have the same names in the same order.
     """
     parts = [part for _, part in blocks.filled()]
     if all_sound_csr(parts, width):
         return parts
-    checked = []  # each is converted, or found to be at fault
+    checked = []  # not all are sound CSR: convert each, or name the one at fault
     for number, part in blocks.filled():
         block = _checked_block(blocks, number, part)
         if block.shape[1] != width:
@@ -342,7 +342,7 @@ def _dense_rows(
     rows[:, width:] = 1.0
     if blocks.n_rows:
         checked = numeric_blocks(blocks, width, columns.given)
-        with np.errstate(over="ignore"):  # of a long double; inf is refused below
+        with np.errstate(over="ignore"):  # a long double may become inf, which is refused below
             np.concatenate(checked, out=rows[:, :width], casting="same_kind")
     if not _usable(rows):
         row, column = np.argwhere(~(np.abs(rows) <= LARGEST))[0]
@@ -355,7 +355,7 @@ def _sparse_entries(blocks: Blocks, width: int) -> Entries:
     lengths = np.concatenate([np.diff(block.indptr) for block in checked])
     indptr = np.zeros(len(lengths) + 1, np.intp)
     np.cumsum(lengths, out=indptr[1:])
-    # Behind the last row a matrix may have room for more.
+    # Arrays of a CSR matrix may be longer than its entries.
     ends = [int(block.indptr[-1]) for block in checked]
     parts = list(zip(checked, ends, strict=True))
     with np.errstate(over="ignore"):
@@ -378,7 +378,7 @@ def _sparse_rows(
 
 
 def _usable(values: np.ndarray) -> bool:
-    """Whether all are finite, and none too large to be squared."""
+    """Return whether all values are finite and their squares do not overflow."""
     return not values.size or bool(values.max() <= LARGEST and values.min() >= -LARGEST)
 
 

@@ -1,4 +1,4 @@
-"""Weights to scores, and back: scores(θ) is linear in θ, and ``adjoint`` is its transpose.
+"""Scores, a linear function of the weights θ, and its transpose ``adjoint``.
 
 θ is one flat vector: a node block (d, k) and an edge block (d_e, k, k), whose entry [l, a, b]
 belongs to edge feature l, label a of the node listed first and label b of the node listed second.
@@ -15,14 +15,14 @@ from robustruct.scores import Scores
 
 
 def n_weights(features: FeatureSpace | Design, n_labels: int) -> int:
-    """Length of θ."""
+    """Return the length of θ."""
     return features.n_node_features * n_labels + features.n_edge_features * n_labels**2
 
 
 def split_weights(
     features: FeatureSpace | Design, theta: np.ndarray, n_labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Views of θ: the node block (d, k) and the edge block (d_e, k, k)."""
+    """Return views of θ: the node block (d, k) and the edge block (d_e, k, k)."""
     cut = features.n_node_features * n_labels
     return (
         theta[:cut].reshape(features.n_node_features, n_labels),
@@ -31,7 +31,7 @@ def split_weights(
 
 
 def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None = -1) -> Scores:
-    """What each label and each pair of labels is worth under θ."""
+    """Return unary scores (N, k) and tables of pairwise scores (T, k, k) under θ."""
     k = n_labels
     theta = for_kernels(theta)
     node_weights, edge_weights = split_weights(design, theta, k)
@@ -52,10 +52,10 @@ def adjoint(
     n_jobs: int | None = -1,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The θ-shaped vector Φ' (r, q), so that <scores(θ), (r, q)> = <θ, adjoint(r, q)>.
+    """Return Φ' (r, q) in the shape of θ, so that <scores(θ), (r, q)> = <θ, adjoint(r, q)>.
 
     ``node_values`` r (N, k) in the order of the batch; ``table_values`` q (T, k, k), summed over
-    the edges of each table (see ``sum_over_tables``). Written into ``out``, if given.
+    the edges of each table (see ``sum_over_tables``). The result is written into ``out``, if given.
     """
     k = table_values.shape[1]
     theta = np.empty(n_weights(design, k)) if out is None else out
@@ -66,7 +66,7 @@ def adjoint(
 
 
 def sum_over_tables(design: Design, edge_values: np.ndarray) -> np.ndarray:
-    """(T, k, k) sums of values (slots, k, k) [child, parent] over edges that share a table."""
+    """(T, k, k) sums of values (slots, k, k) [child, parent] over the edges of each table."""
     k = edge_values.shape[1]
     total = np.zeros((design.n_tables, k, k))
     parent = design.batch.parent
@@ -98,14 +98,14 @@ def labelling_features(
 def _edge_adjoint(
     design: Design, values: np.ndarray, out: np.ndarray, n_jobs: int | None = -1
 ) -> None:
-    """Write into out (d_e, k, k) what values per table (T, k, k) [child, parent] amount to."""
+    """Write the edge block (d_e, k, k) of the adjoint of values (T, k, k) into ``out``."""
     k = values.shape[1]
     if _one_table_per_row(design):
         rows = for_kernels(values)
     else:
         rows = np.zeros((design.edges.shape[0], k, k))
         transposed = design.table_transposed
-        # Each row has at most one table of either orientation: no index repeats within a line.
+        # A row has at most one table of each orientation, so += sees no index twice.
         rows[design.table_row[~transposed]] += values[~transposed]
         rows[design.table_row[transposed]] += values[transposed].transpose(0, 2, 1)
     transposed_product(design.edges, rows.reshape(-1, k * k), out.reshape(-1, k * k), n_jobs)

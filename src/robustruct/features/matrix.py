@@ -1,4 +1,4 @@
-"""Feature rows, dense or sparse, and the two products a linear model needs of them."""
+"""Feature rows, dense or sparse, and their products with weights and with values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows in compressed form: row i holds entries indptr[i] .. indptr[i+1]-1, no column twice."""
+    """CSR rows: row i holds entries indptr[i] .. indptr[i+1]-1, no column twice."""
 
     indptr: np.ndarray
     """(n+1,) intp."""
@@ -43,7 +43,7 @@ class SparseRows:
         order: np.ndarray,
         constant: bool,
     ) -> SparseRows:
-        """Rows ``order`` of raw rows: unknown columns (-1) dropped, repeated ones added up.
+        """Gather rows ``order`` of raw CSR rows; drop unknown columns (-1), sum repeated ones.
 
         With ``constant`` a last column of ones is appended; ``n_columns`` does not count it.
         """
@@ -62,31 +62,31 @@ class SparseRows:
             new_indices,
             new_data,
         )
-        if nnz < 0.9 * len(new_indices):  # do not keep the room of what was dropped
+        if nnz < 0.9 * len(new_indices):  # free memory, unless the copy costs more than it saves
             new_indices, new_data = new_indices[:nnz].copy(), new_data[:nnz].copy()
         return cls(new_indptr, new_indices[:nnz], new_data[:nnz], (n, width))
 
     @cached_property
     def arrays(self) -> RowArrays:
-        """What the core takes."""
+        """The rows as a struct of the core."""
         return RowArrays(self.indptr, self.indices, self.data)
 
     @cached_property
     def column_offsets(self) -> np.ndarray:
-        """(d+1,) how many entries the columns before each one hold."""
+        """(d+1,) number of entries in columns 0 .. j-1; balances threads over columns."""
         offsets = np.zeros(self.shape[1] + 1, np.intp)
         np.cumsum(np.bincount(self.indices, minlength=self.shape[1]), out=offsets[1:])
         return offsets
 
     def part(self, first: int, last: int) -> SparseRows:
-        """Rows first .. last-1, sharing memory but for where they begin."""
+        """Return rows first .. last-1; entries are views."""
         begin, end = self.indptr[first], self.indptr[last]
         indptr = self.indptr[first : last + 1] - begin
         entries = self.indices[begin:end], self.data[begin:end]
         return SparseRows(indptr, *entries, (last - first, self.shape[1]))
 
     def take(self, rows: np.ndarray) -> SparseRows:
-        """The given rows, in the given order."""
+        """Gather rows in the given order."""
         sizes = np.diff(self.indptr)[rows]
         indptr = np.zeros(len(rows) + 1, np.intp)
         np.cumsum(sizes, out=indptr[1:])
@@ -95,19 +95,19 @@ class SparseRows:
         return SparseRows(indptr, self.indices[entries], self.data[entries], shape)
 
     def inner(self, other: SparseRows) -> float:
-        """The sum of the products of all entries with those in the same place of ``other``."""
+        """Return the Frobenius inner product with ``other``."""
         mine, others = (rows._row_of * self.shape[1] + rows.indices for rows in (self, other))
         _, here, there = np.intersect1d(mine, others, assume_unique=True, return_indices=True)
         return float(self.data[here] @ other.data[there])
 
     @property
     def _row_of(self) -> np.ndarray:
-        """(nnz,) the row of each entry."""
+        """(nnz,) row of each entry."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def to_scipy(self) -> sp.csr_array:
-        """The same rows as a scipy array, sharing memory."""
-        import scipy.sparse as sp  # takes long to load
+        """Return a scipy array that shares memory with these rows."""
+        import scipy.sparse as sp  # slow to import
 
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
@@ -116,23 +116,23 @@ FeatureMatrix: TypeAlias = np.ndarray | SparseRows
 
 
 class Rows(Protocol):
-    """Rows of numbers that need not all be in memory: an array, or what is made when asked for."""
+    """Rows that can be sliced: an array, or an object that computes slices (see `Excess`)."""
 
     def __getitem__(self, rows: slice, /) -> np.ndarray: ...
 
 
 def for_kernels(values: Any, dtype: Any = np.float64) -> np.ndarray:
-    """``values`` with the type and layout that the kernels are compiled for."""
+    """Return ``values`` C-contiguous and writable, of type ``dtype``, as kernels take them."""
     if isinstance(values, np.ndarray) and values.dtype == dtype and values.flags.carray:
         return values
     return np.require(values, dtype, ["C", "W"])
 
 
 def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
-    """matrix @ weights for weights (d, m)."""
+    """Return matrix @ weights (n, m) for weights (d, m)."""
     out = np.empty((matrix.shape[0], weights.shape[1]))
     if isinstance(matrix, np.ndarray):
-        # In stretches, as what BLAS makes of a row may depend on how many it is given.
+        # Fixed stretches, since BLAS may round a row differently with another number of rows.
         over_pieces(
             lambda first, last: np.dot(matrix[first:last], weights, out=out[first:last]),
             stretches(*out.shape),
@@ -159,7 +159,9 @@ def transposed_product(
             _add_transposed(matrix, start, for_kernels(values[start:end]), out, n_jobs)
         return
     threads = n_threads(n_jobs)
-    for first in range(0, len(pieces), threads):  # added up in an order that nothing changes
+    for first in range(
+        0, len(pieces), threads
+    ):  # summed in a fixed order: equal to the bit on any number of threads
         for part in over_pieces(
             lambda start, end: matrix[start:end].T @ values[start:end],
             pieces[first : first + threads],
@@ -182,19 +184,20 @@ def _add_transposed(
 
 
 def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:
-    """``n_jobs``, or 1 for products that take less time than starting a thread."""
+    """Return ``n_jobs``, or 1 if the product takes less time than starting a thread."""
+    # Below about 100,000 multiplications a thread costs more than it saves.
     return n_jobs if len(matrix.data) * factor.shape[1] > 100_000 else 1
 
 
 def part_of(matrix: FeatureMatrix, first: int, last: int) -> FeatureMatrix:
-    """Rows first .. last-1, as views."""
+    """Return views of rows first .. last-1."""
     return matrix.part(first, last) if isinstance(matrix, SparseRows) else matrix[first:last]
 
 
 def label_sums(
     matrix: FeatureMatrix, labels: np.ndarray, weight: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write into column y of out (d, k) the weighted sum of the rows labelled y."""
+    """Write the weighted sum of the rows labelled y into column y of out (d, k)."""
     if isinstance(matrix, np.ndarray):
         indicators = np.zeros((len(labels), out.shape[1]))
         indicators[np.arange(len(labels)), labels] = weight
@@ -205,7 +208,7 @@ def label_sums(
 
 
 def squares_of_entries(matrix: FeatureMatrix) -> tuple[np.ndarray, np.ndarray]:
-    """(d,) sums of squares of the columns, and (d,) how many entries of each are not 0."""
+    """(d,) sums of squares of the columns, and (d,) their numbers of nonzero entries."""
     if isinstance(matrix, np.ndarray):
         return np.einsum("ij,ij->j", matrix, matrix), np.count_nonzero(matrix, axis=0)
     d = matrix.shape[1]
@@ -214,15 +217,15 @@ def squares_of_entries(matrix: FeatureMatrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def take_rows(matrix: FeatureMatrix, rows: np.ndarray) -> FeatureMatrix:
-    """The given rows, in the given order."""
+    """Gather rows in the given order."""
     return matrix[rows] if isinstance(matrix, np.ndarray) else matrix.take(rows)
 
 
 def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
-    """The different rows, and for each row of ``matrix`` which of them it is."""
+    """Return the distinct rows, and (n,) the index of each row of ``matrix`` among them."""
     n = matrix.shape[0]
     if isinstance(matrix, np.ndarray):
-        # Real-valued rows hardly repeat: look at the first thousand before sorting them all.
+        # Real-valued rows rarely repeat: look at the first thousand before sorting all.
         probe = matrix[:1000]
         if len(np.unique(probe, axis=0)) > 0.5 * len(probe):
             return matrix, np.arange(n)
@@ -231,23 +234,23 @@ def distinct_rows(matrix: FeatureMatrix) -> tuple[FeatureMatrix, np.ndarray]:
     by_column = np.lexsort((matrix.indices, matrix._row_of))
     columns, data = matrix.indices[by_column], matrix.data[by_column]
     indptr = matrix.indptr.tolist()
-    known: dict[bytes, int] = {}
+    number_of: dict[bytes, int] = {}
     row_of = np.empty(n, np.intp)
     first: list[int] = []
     for i in range(n):
         span = slice(indptr[i], indptr[i + 1])
         key = columns[span].tobytes() + data[span].tobytes()
-        row_of[i] = known.setdefault(key, len(known))
-        if len(first) < len(known):
+        row_of[i] = number_of.setdefault(key, len(number_of))
+        if len(first) < len(number_of):
             first.append(i)
-    kept = SparseRows.assemble(
+    distinct = SparseRows.assemble(
         matrix.indptr, columns, data, matrix.shape[1], np.array(first, np.intp), False
     )
-    return kept, row_of
+    return distinct, row_of
 
 
 def sparse_rows(matrix: FeatureMatrix) -> SparseRows:
-    """The same rows in compressed form."""
+    """Convert to CSR rows."""
     if isinstance(matrix, SparseRows):
         return matrix
     some = matrix != 0.0

@@ -1,4 +1,4 @@
-"""Mean and spread of dense columns, in a form that adds up over places."""
+"""Means and variances of dense columns, which can be merged over shards."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 
 from robustruct.features.columns import DENSE, Blocks, common_kind, numeric_blocks, numeric_width
 
-PIECE = 2**20  # numbers that are looked at together, so that no second copy of all is made
+PIECE = 2**20  # numbers (8 MB) copied at once, so that all data are never copied
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Of the columns of dense features, each row with the weight of its sample."""
+    """Moments of the columns of dense features; a row has the weight of its sample."""
 
     weight: float
-    """Of all rows together."""
+    """Total weight of the rows."""
     mean: np.ndarray
-    """(d,)"""
+    """(d,) weighted means."""
     squares: np.ndarray
     """(d,) weighted sums of squared distances from the mean."""
 
     @classmethod
     def of(cls, blocks: Blocks, sample_weight: np.ndarray | None = None) -> Moments | None:
-        """Those of samples of weight ``sample_weight`` (S,), 1 by default; None if not dense."""
+        """Compute moments; ``sample_weight`` (S,) is 1 by default. None if not dense."""
         if common_kind(blocks) != DENSE:
             return None
         sizes = np.diff(blocks.offsets)
         weight = np.ones(len(sizes)) if sample_weight is None else sample_weight
         width = numeric_width(blocks)
-        found = cls(0.0, np.zeros(width), np.zeros(width))
+        moments = cls(0.0, np.zeros(width), np.zeros(width))
         row_weight, first = np.repeat(weight, sizes), 0
-        with np.errstate(over="ignore", invalid="ignore"):  # values are checked by who encodes
+        with np.errstate(over="ignore", invalid="ignore"):  # encoding checks values
             for rows in _pieces(blocks, width):
-                found = found.merged(cls._of_rows(rows, row_weight[first : first + len(rows)]))
+                moments = moments.merged(cls._of_rows(rows, row_weight[first : first + len(rows)]))
                 first += len(rows)
-        return found
+        return moments
 
     @classmethod
     def _of_rows(cls, rows: np.ndarray, weight: np.ndarray) -> Moments:
@@ -45,11 +45,11 @@ class Moments:
         if not total > 0:
             return cls(0.0, np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
         mean = weight @ rows / total
-        mean += weight @ (rows - mean) / total  # so a constant column has its value, to the bit
+        mean += weight @ (rows - mean) / total  # makes the mean of a constant column exact
         return cls(total, mean, weight @ np.square(rows - mean))
 
     def merged(self, other: Moments) -> Moments:
-        """Those of the rows of both."""
+        """Return the moments of the rows of both (Chan, Golub and LeVeque)."""
         if not (self.weight and other.weight):
             return self if self.weight else other
         total = self.weight + other.weight
@@ -60,7 +60,7 @@ class Moments:
 
 
 def _pieces(blocks: Blocks, width: int) -> Iterator[np.ndarray]:
-    """All rows in their order, a few at a time, in one layout: sums are the same to the bit."""
+    """Yield all rows in order, in C-contiguous pieces that do not depend on the blocks' layout."""
     most = max(1, PIECE // max(width, 1))
     waiting: list[np.ndarray] = []
     n_waiting = 0

@@ -1,7 +1,7 @@
-"""Names of columns, by the hundred thousand: as bytes, and in a table that knows their numbers.
+"""Names of columns, by the hundred thousand: packed as bytes, and in a hash table.
 
 Names are UTF-8 (lone surrogates included, as Python's strings may hold them) and become strings
-only for who asks.
+only when asked for.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _NO_UTF_8 = 0xFF  # a byte that no text in UTF-8 has
 
 
 class PackedNames(Sequence[str]):
-    """A list of strings that is kept as bytes.
+    """A list of strings stored as bytes.
 
     Parameters
     ----------
     data : uint8 array
-        All names, one after the other.
+        Concatenated names.
     offsets : int64 array of shape (n + 1,)
-        Where each begins.
+        Start of each name.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class PackedNames(Sequence[str]):
 
     @classmethod
     def checked(cls, data: np.ndarray, offsets: np.ndarray) -> PackedNames:
-        """Names of a file, which may hold anything."""
+        """Check names from a file, which may be damaged."""
         whole = (data.dtype, offsets.dtype) == (np.uint8, np.int64)
         if not whole or data.ndim != 1 or offsets.ndim != 1:
             raise InvalidInputError("names are not packed as bytes and where each begins.")
@@ -72,21 +72,21 @@ class PackedNames(Sequence[str]):
             raise InvalidInputError("the places where names begin are not in order.")
         names = cls(np.ascontiguousarray(data), np.ascontiguousarray(offsets))
         if not names.data.tobytes().isascii():
-            names.tolist()  # must be text
+            names.tolist()  # raises if a name is no text
         return names
 
     @classmethod
     def joined(cls, parts: Sequence[PackedNames]) -> PackedNames:
-        """The names of all parts, one part after the other."""
+        """Concatenate lists of names."""
         starts = np.cumsum([0, *(len(part.data) for part in parts)])
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
         data = [np.empty(0, np.uint8), *(part.data for part in parts)]
         return cls(np.concatenate(data), np.concatenate([*offsets, starts[-1:]]))
 
     def tolist(self) -> list[str]:
-        """The names as strings."""
+        """Return the names as strings."""
         blob, cuts = self.data.tobytes(), self.offsets.tolist()
-        if blob.isascii():  # one letter a byte: much faster
+        if blob.isascii():  # one byte per letter: much faster
             text = blob.decode()
             return [text[first:last] for first, last in itertools.pairwise(cuts)]
         return [_decoded(blob[first:last]) for first, last in itertools.pairwise(cuts)]
@@ -120,15 +120,15 @@ class Pairs(NamedTuple):
 
     keys: list[str]
     key_of: np.ndarray
-    """(n,) int32 the key of each name."""
+    """(n,) int32, index of each name's key."""
     has_text: np.ndarray
-    """(n,) bool."""
+    """(n,) bool, whether the name has a value that is text."""
     texts: list[str]
-    """One for each name that has any."""
+    """Texts of the names that have one, in order."""
 
 
 class Vocabulary:
-    """Names and their columns: a name that is new gets the next column, if it may.
+    """Maps names to columns; `add` gives a new name the next column.
 
     Examples
     --------
@@ -138,22 +138,22 @@ class Vocabulary:
     """
 
     def __init__(self) -> None:
-        # At random, so that nobody can write names that all fall into one place of the table.
+        # A random seed, so that nobody can craft names that collide in the table.
         self.handle = names_new(int.from_bytes(os.urandom(8), "little", signed=True))
-        """The table of the core; it is freed with this object."""
+        """Hash table of the core, freed with this object."""
         self._free = weakref.finalize(self, names_free, self.handle)
         self._free.atexit = False
 
     @classmethod
     def of(cls, names: PackedNames) -> Vocabulary:
-        """The columns of names that all differ."""
-        made = cls()
-        made.add_packed(names, np.arange(len(names)))
-        if len(made) < len(names):
-            columns = made.find_packed(names, np.arange(len(names)))
+        """Return the vocabulary of distinct names; refuse duplicates."""
+        vocabulary = cls()
+        vocabulary.add_packed(names, np.arange(len(names)))
+        if len(vocabulary) < len(names):
+            columns = vocabulary.find_packed(names, np.arange(len(names)))
             again = int(np.flatnonzero(columns != np.arange(len(names)))[0])
             raise InvalidInputError(f"two columns have the name {names[again]!r:.80}.")
-        return made
+        return vocabulary
 
     def __len__(self) -> int:
         return names_count(self.handle)
@@ -162,34 +162,34 @@ class Vocabulary:
         return Vocabulary.of, (self.packed(),)
 
     def packed(self) -> PackedNames:
-        """The names in the order of their columns."""
+        """Return the names in the order of columns."""
         data = np.empty(names_size(self.handle), np.uint8)
         offsets = np.empty(len(self) + 1, np.int64)
         names_copy(self.handle, data, offsets)
         return PackedNames(data, offsets)
 
     def add(self, names: list[str]) -> np.ndarray:
-        """(n,) int32 the columns of names, of which some may be new."""
+        """(n,) int32 columns of names; new names are added."""
         return self._joined(names, True)
 
     def find(self, names: list[str]) -> np.ndarray:
-        """(n,) int32 the columns of names, -1 for those that have none."""
+        """(n,) int32 columns of names, -1 for unknown ones."""
         return self._joined(names, False)
 
     def add_pairs(self, pairs: Pairs) -> np.ndarray:
-        """As `add`, for keys with values."""
+        """As `add`, for key-value pairs."""
         return self._pairs(pairs, True)
 
     def find_pairs(self, pairs: Pairs) -> np.ndarray:
-        """As `find`, for keys with values."""
+        """As `find`, for key-value pairs."""
         return self._pairs(pairs, False)
 
     def add_packed(self, names: PackedNames, which: np.ndarray) -> np.ndarray:
-        """As `add`, for some of many names."""
+        """As `add`, for names[which]."""
         return self._packed(names, which, True)
 
     def find_packed(self, names: PackedNames, which: np.ndarray) -> np.ndarray:
-        """As `find`, for some of many names."""
+        """As `find`, for names[which]."""
         return self._packed(names, which, False)
 
     def _joined(self, names: list[str], grow: bool) -> np.ndarray:
@@ -215,19 +215,19 @@ class Vocabulary:
 
 
 class HashedVocabulary:
-    """Name to column by a hash of the name that is the same in every process and release."""
+    """Maps names to columns by CRC-32, which is the same in every process and release."""
 
     def __init__(self, width: int) -> None:
         self.width = width
 
     def find(self, names: list[str]) -> np.ndarray:
-        """(n,) int32 the columns of names."""
+        """(n,) int32 columns of names."""
         text, separator = _joined_text(names)
         pieces = text.split(bytes([separator])) if names else []
         return self._columns(pieces)
 
     def find_pairs(self, pairs: Pairs) -> np.ndarray:
-        """As `find`, for keys with values."""
+        """As `find`, for key-value pairs."""
         keys, texts = pairs.keys, iter(pairs.texts)
         of_names = zip(pairs.key_of.tolist(), pairs.has_text.tolist(), strict=True)
         return self.find(
@@ -235,7 +235,7 @@ class HashedVocabulary:
         )
 
     def find_packed(self, names: PackedNames, which: np.ndarray) -> np.ndarray:
-        """As `find`, for some of many names."""
+        """As `find`, for names[which]."""
         blob, offsets = names.data.tobytes(), names.offsets.tolist()
         return self._columns([blob[offsets[i] : offsets[i + 1]] for i in which.tolist()])
 
@@ -245,7 +245,7 @@ class HashedVocabulary:
 
 
 def _joined_text(names: list[str]) -> tuple[bytes, int]:
-    """All names with a separator between them that none of them holds."""
+    """Join names by a separator that none of them holds; return both."""
     text = _encoded("\0".join(names))
     if text.count(b"\0") < max(len(names), 1):
         return text, 0

@@ -1,4 +1,4 @@
-"""Samples of any form, taken apart: who is joined to whom, features of nodes, features of edges."""
+"""Splits samples of any form into structure, node features and edge features."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from robustruct.graphs import Batch, Graph, n_rows
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What samples of any form consist of, in the user's order."""
+    """Structure and features of samples of any form, in the user's order."""
 
     structures: list[tuple[int, np.ndarray | None]] | None
-    """(n_nodes, edges) of each sample, None for the edges of a chain; None: all are one node."""
+    """(n_nodes, edges) of each sample, edges None for a chain; None if all have one node."""
     nodes: Blocks
     edges: Blocks | None
     """None where no edge has features."""
     n_edges: int
     types: list[str | int] | None
-    """The types of all nodes; None where no sample tells any."""
+    """Types of all nodes; None without types."""
 
     @classmethod
     def of(cls, samples: Any) -> Parts:
-        """The parts of ``samples``, of which there is at least one."""
+        """Split ``samples``, at least one; refuse what is no list of samples."""
         if isinstance(samples, cls):
             return samples
         if hasattr(samples, "__array__"):
@@ -58,7 +58,7 @@ class Parts:
 
     @classmethod
     def _of_rows(cls, rows: Any) -> Parts:
-        """A 2-D array: each row is a sample of one node."""
+        """Take each row of a 2-D array as a sample of one node."""
         if rows.ndim != 2:
             raise InvalidInputError(
                 f"X is an array of shape {rows.shape}; expected a list of samples, or two "
@@ -71,7 +71,7 @@ class Parts:
         return cls(None, Blocks([rows], np.arange(n + 1), "node"), None, 0, None)
 
     def batch(self) -> Batch:
-        """The structures in the order that compiled code walks them in."""
+        """Return the structures with nodes in elimination order, as kernels take them."""
         if self.structures is None:
             return Batch.of_single_nodes(self.nodes.n_rows)
         return Batch.build(self.structures)
@@ -123,11 +123,11 @@ def _edge_blocks(samples: list[Any], sizes: list[int]) -> Blocks | None:
 
 
 def _node_types(samples: list[Any]) -> list[str | int] | None:
-    given = [getattr(sample, "node_types", None) for sample in samples]
-    having = [s for s, types in enumerate(given) if types is not None]
+    types_of = [getattr(sample, "node_types", None) for sample in samples]
+    having = [s for s, types in enumerate(types_of) if types is not None]
     if not having:
         return None
-    for s, types in enumerate(given):
+    for s, types in enumerate(types_of):
         if types is None:
             raise InvalidInputError(
                 f"sample {s} has no node_types, but sample {having[0]} has; give them to all "
@@ -135,4 +135,4 @@ def _node_types(samples: list[Any]) -> list[str | int] | None:
                 sample=s,
                 field="X",
             )
-    return [kind for types in given for kind in types or ()]
+    return [kind for types in types_of for kind in types or ()]

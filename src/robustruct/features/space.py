@@ -1,4 +1,4 @@
-"""The one feature space: samples of any form in, a batch with feature rows out."""
+"""The feature space: encodes samples of any form as a batch with feature rows."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from robustruct.graphs import Batch
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Encoded samples: their structure, and the rows that weights are multiplied with."""
+    """Encoded samples: their structure, and the rows of features that weights multiply."""
 
     batch: Batch
     nodes: FeatureMatrix
     """(N, d) rows in the order of the batch, float64; with a bias the last column is 1."""
     edges: FeatureMatrix
-    """(R, d_e) the different rows of edge features, at least one; the last column is 1."""
+    """(R, d_e) the distinct rows of edge features, at least one; the last column is 1."""
     table_of: np.ndarray
-    """(slots,) intp, the table of each edge of the batch; 0, unused, where a slot holds none."""
+    """(slots,) intp, the table of each edge of the batch; 0, unused, in empty slots."""
     table_row: np.ndarray
     """(T,) intp, the row of ``edges`` that scores each table."""
     table_transposed: np.ndarray
     """(T,) bool, True where the edges of the table were listed as (parent, child)."""
     type_of: np.ndarray
-    """(N,) intp, the type of each node among the space's ``types``; 0 where it has none."""
+    """(N,) intp, index of each node's type in the space's ``types``; 0 without types."""
 
     @classmethod
     def build(
@@ -49,13 +49,15 @@ class Design:
         row_of: np.ndarray,
         type_of: np.ndarray,
     ) -> Design:
-        """Find the edges that can share a table: those with equal rows and equal orientation.
+        """Let edges with equal feature rows and equal orientation share a table.
 
-        ``row_of`` (M,) names the row of ``edges`` that belongs to each of the user's edges.
+        ``row_of`` (M,) is the row of ``edges`` of each of the user's edges.
         """
-        if edges.shape[0] == 1 and not batch.flipped.any():  # as in chains: one table for all
-            one = np.zeros(1, np.intp), np.zeros(1, np.bool_)
-            return cls(batch, nodes, edges, np.zeros(batch.n_slots, np.intp), *one, type_of)
+        if (
+            edges.shape[0] == 1 and not batch.flipped.any()
+        ):  # as in chains: only_table table for all
+            only_table = np.zeros(1, np.intp), np.zeros(1, np.bool_)
+            return cls(batch, nodes, edges, np.zeros(batch.n_slots, np.intp), *only_table, type_of)
         inner = np.flatnonzero(batch.edge_of >= 0)
         wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
         used = np.zeros(2 * edges.shape[0], np.bool_)
@@ -80,13 +82,13 @@ class Design:
         return len(self.table_row)
 
     def take(self, samples: np.ndarray) -> Design:
-        """The given samples as a design of their own, with the tables and rows that they use."""
+        """Gather samples into a new design, with the tables and rows that they use."""
         nodes, slots = self.batch.nodes_of(samples), self.batch.slots_of(samples)
         rows = take_rows(self.nodes, nodes)
         return self._of(self.batch.take(samples), rows, self.table_of[slots], self.type_of[nodes])
 
     def part(self, first: int, last: int) -> Design:
-        """Samples first .. last-1 of trees, with views of their rows."""
+        """Restrict a design of trees to samples first .. last-1; rows are views."""
         lo, hi = self.batch.node_offsets[[first, last]]
         rows = part_of(self.nodes, lo, hi)
         batch = self.batch.part(first, last)
@@ -95,7 +97,7 @@ class Design:
     def _of(
         self, batch: Batch, nodes: FeatureMatrix, tables: np.ndarray, type_of: np.ndarray
     ) -> Design:
-        """``tables`` (slots,): the table that each edge has here."""
+        """Return a design of other samples; ``tables`` (slots,) are their tables in this one."""
         inner = batch.parent >= 0
         table_of = np.zeros(batch.n_slots, np.intp)
         used = np.zeros(1, np.intp)
@@ -110,7 +112,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """The columns of node and edge features. ``fit`` makes one; it never changes afterwards.
+    """Columns of node and edge features; immutable, made by ``fit``.
 
     A sample is a chain, given as an array or sparse matrix of shape (n_nodes, n_features) or as a
     list with one dict, list of strings or string per node; or a ``Graph``. A plain 2-D array (or
@@ -131,11 +133,11 @@ class FeatureSpace:
     edge_columns: Columns | None
     bias: bool
     types: tuple[str | int, ...] = ()
-    """Types of nodes; none where samples do not tell any."""
+    """Types of nodes; empty without types."""
 
     @classmethod
     def fit(cls, samples: Any, *, bias: bool = True) -> tuple[FeatureSpace, Design]:
-        """Learn the columns from training samples, and encode these in the same pass."""
+        """Learn the columns from training samples and encode these in the same pass."""
         parts = Parts.of(samples)
         batch = parts.batch()
         node_columns, nodes = fit_columns(parts.nodes, batch.node_of, bias)
@@ -150,7 +152,7 @@ class FeatureSpace:
     def of_summary(
         cls, summary: FeatureSummary, *, bias: bool = True, min_count: int = 1
     ) -> FeatureSpace:
-        """The space of all samples that ``summary`` sums up.
+        """Return the space of all samples that ``summary`` sums up.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class FeatureSpace:
         bias : bool
             Whether nodes have a constant feature.
         min_count : int
-            Attributes that were given fewer times get no column.
+            Attributes that occur fewer times get no column.
         """
         if summary.nodes is None:
             raise InvalidInputError("there is no sample to learn from; all shards are empty.")
@@ -193,7 +195,7 @@ class FeatureSpace:
         return _design(batch, nodes, edge_rows, self.n_edge_features, type_of)
 
     def _type_codes(self, types: list[str | int] | None, batch: Batch) -> np.ndarray:
-        """(N,) in the order of the batch."""
+        """(N,) index of each node's type, in the order of the batch."""
         if types is None and not self.types:
             return np.zeros(batch.n_nodes, np.intp)
         if types is None or not self.types:
@@ -234,7 +236,7 @@ class FeatureSpace:
         return [*names, "(transition)"]
 
     def state(self) -> dict[str, Any]:
-        """All there is to know: names are packed, the rest is of types that JSON can write."""
+        """Return the whole space: packed names, and types that JSON can write."""
         return {
             "bias": self.bias,
             "types": list(self.types),
@@ -244,14 +246,14 @@ class FeatureSpace:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FeatureSpace:
-        """The space whose ``state()`` this is."""
+        """Return the space of a ``state()``."""
         edges = None if state["edges"] is None else columns_from_state(state["edges"])
         nodes, types = columns_from_state(state["nodes"]), tuple(state.get("types", ()))
         return cls(nodes, edges, bool(state["bias"]), types)
 
 
 def sorted_types(types: Iterable[str | int]) -> tuple[str | int, ...]:
-    """The different types of nodes in the one order that everybody uses."""
+    """Return the distinct types of nodes in canonical order."""
     return tuple(sorted(set(types), key=lambda kind: (str(type(kind)), kind)))
 
 
@@ -262,7 +264,7 @@ def _design(
     n_edge_features: int,
     type_of: np.ndarray,
 ) -> Design:
-    """The design of a batch, with equal rows of edge features kept once."""
+    """Return the design of a batch, with distinct rows of edge features."""
     if edge_rows is None or batch.n_edges == 0:
         constant = np.zeros((1, n_edge_features))
         constant[0, -1] = 1.0

@@ -1,13 +1,13 @@
-"""Dense columns brought to mean 0 and spread 1 for training, and the weights back from there.
+"""Standardises dense columns for training, and maps weights back to columns as given.
 
-A column of readings near 1000 beside one of thousandths makes training slow, and a penalty on their
-weights unfair. So training sees z = (x - centre) / scale, where the constant column, whose weight
-can take the shift, is there; without it nothing is shifted, and columns are scaled by their root
-mean square. Weights for z are equal to weights for x:
+Columns of very different magnitudes make training slow and a common penalty on their weights
+unfair. So training sees z = (x - centre) / scale. The shift needs the constant column, whose weight
+absorbs it; without that column centre is 0 and scale the root mean square. Weights of z and of x
+are equivalent:
 
     v z + b = (v / scale) x + (b - v centre / scale)
 
-Models keep the latter, so whoever predicts or reads weights need not know of this.
+Models store the latter, so prediction and inspection need not know of this.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from robustruct.features.moments import Moments
 from robustruct.features.space import Design, FeatureSpace
 
 CONSTANT = 16 * np.finfo(float).eps
-"""A spread that is no larger than this times the mean is rounding: the column is constant."""
+"""A standard deviation up to this times the mean is rounding: the column is constant."""
 
 
 @dataclass(frozen=True, eq=False)
 class StandardColumns:
-    """What is done to the columns of a matrix; a last column of ones, if any, stays."""
+    """Centre and scale of the columns of a matrix; a last column of ones stays."""
 
     centre: np.ndarray
-    """(d,)"""
+    """(d,) subtracted."""
     scale: np.ndarray
-    """(d,)"""
+    """(d,) divided by."""
     constant: bool
     """Whether the last column is constant."""
 
     @classmethod
     def of(cls, moments: Moments, constant: bool) -> StandardColumns:
-        """Columns without spread are not scaled."""
+        """Return centre and scale by these moments; constant columns have scale 1."""
         spread = np.sqrt(moments.squares / moments.weight)
         centre, scale = moments.mean, spread
         if not constant:
@@ -52,19 +52,19 @@ class StandardColumns:
         )
 
     def apply(self, matrix: FeatureMatrix) -> None:
-        """Change a dense matrix in place."""
-        assert isinstance(matrix, np.ndarray)  # moments are of dense features only
+        """Standardise a dense matrix in place."""
+        assert isinstance(matrix, np.ndarray)  # only dense features have moments
         matrix -= self.centre
         matrix /= self.scale
 
     def to_given(self, weights: np.ndarray) -> None:
-        """Turn weights (d, m) for columns as training sees them into those for columns as given."""
+        """Map weights (d, m) of standardised columns to columns as given, in place."""
         weights /= self.scale[:, None]
         if self.constant:
             weights[-1] -= self.centre @ weights
 
     def to_standard(self, weights: np.ndarray) -> None:
-        """The other way round."""
+        """Map weights (d, m) of columns as given to standardised columns, in place."""
         if self.constant:
             weights[-1] += self.centre @ weights
         weights *= self.scale[:, None]
@@ -72,17 +72,17 @@ class StandardColumns:
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    """How training sees dense features; features of other kinds it sees as they are."""
+    """Standardization of dense node and edge features; other kinds stay as they are."""
 
     nodes: StandardColumns | None = None
-    """None where node features are not dense, or not to be changed."""
+    """None if node features are not dense, or not to be changed."""
     edges: StandardColumns | None = None
 
     @classmethod
     def of(
         cls, space: FeatureSpace, nodes: Moments | None, edges: Moments | None
     ) -> Standardization:
-        """By the moments of node and edge features, None where these are not dense."""
+        """Derive it from the moments of node and edge features, None if not dense."""
         return cls(
             None if nodes is None or not nodes.weight else StandardColumns.of(nodes, space.bias),
             None if edges is None or not edges.weight else StandardColumns.of(edges, True),
@@ -90,11 +90,11 @@ class Standardization:
 
     @property
     def trivial(self) -> bool:
-        """Whether nothing is changed."""
+        """Whether no column changes."""
         return self.nodes is None and self.edges is None
 
     def applied(self, design: Design) -> Design:
-        """The design as training sees it, in the memory of the one given."""
+        """Standardise a design in place, and return it."""
         if self.nodes is not None:
             self.nodes.apply(design.nodes)
         if self.edges is not None:
@@ -104,13 +104,13 @@ class Standardization:
     def weights_for_given(
         self, space: FeatureSpace, theta: np.ndarray, n_labels: int
     ) -> np.ndarray:
-        """Weights for features as given, from those that training has found."""
+        """Map weights of standardised columns to columns as given."""
         return self._changed(space, theta, n_labels, StandardColumns.to_given)
 
     def weights_for_training(
         self, space: FeatureSpace, theta: np.ndarray, n_labels: int
     ) -> np.ndarray:
-        """Weights for training to begin with, from those for features as given."""
+        """Map weights of columns as given to standardised columns."""
         return self._changed(space, theta, n_labels, StandardColumns.to_standard)
 
     def _changed(

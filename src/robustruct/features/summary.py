@@ -1,7 +1,7 @@
-"""What a feature space learns from samples, in a form that adds up over places.
+"""Summaries of features, from which a feature space is learnt; they can be merged.
 
-Shards of a data set are summed up where they lie; the summaries travel and are merged, and
-`FeatureSpace.of_summary` makes the space that all shards are then encoded in.
+Each shard is summed up where it lies; summaries are sent and merged, and `FeatureSpace.of_summary`
+makes the space in which all shards are encoded.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from robustruct.features.samples import Parts
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """What is known of the features of nodes (or of edges)."""
+    """Summary of the features of nodes (or of edges)."""
 
     kind: str
     """Dense, sparse or attributes, in the words of an error."""
     width: int | None
     """Number of columns; None for attributes that are counted."""
     counts: dict[str, int] | None
-    """How many times each attribute is given, in the order of first appearance."""
+    """Number of occurrences of each attribute, in the order of first appearance."""
     source: str
-    """Where the first of them are, for messages."""
+    """Source of the first sample, for messages."""
     moments: Moments | None = None
-    """Of dense columns."""
+    """Moments of dense columns."""
     names: tuple[str, ...] = ()
-    """Of the columns of data frames."""
+    """Names of columns of data frames."""
 
     @classmethod
     def of(
         cls, blocks: Blocks, hashed: int | None, source: str, weight: np.ndarray | None = None
     ) -> ColumnSummary:
-        """Sum up blocks, of which at least one describes something; ``weight`` (S,) of samples."""
+        """Sum up blocks, not all of them empty; ``weight`` (S,) is that of samples."""
         kind = common_kind(blocks)
         if kind != ATTRIBUTES:
             if hashed is not None:
@@ -92,16 +92,16 @@ class ColumnSummary:
         return replace(self, counts=counts)
 
     def columns(self, min_count: int) -> Columns:
-        """The columns, without attributes that were given fewer than ``min_count`` times."""
+        """Return the columns, without attributes that occur fewer than ``min_count`` times."""
         if self.counts is not None:
-            kept = [name for name, count in self.counts.items() if count >= min_count]
-            if self.counts and not kept:
+            names = [name for name, count in self.counts.items() if count >= min_count]
+            if self.counts and not names:
                 most = max(self.counts, key=self.counts.__getitem__)
                 raise InvalidInputError(
                     f"min_count={min_count} leaves no attribute: the commonest, {most!r}, is given "
                     f"{self.counts[most]} times. Lower min_count."
                 )
-            return AttributeColumns(Vocabulary.of(PackedNames.of(kept)))
+            return AttributeColumns(Vocabulary.of(PackedNames.of(names)))
         assert self.width is not None
         if self.kind == ATTRIBUTES:
             return HashedColumns(self.width)
@@ -110,7 +110,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSummary:
-    """What `FeatureSpace.of_summary` needs to know of samples; summaries can be merged.
+    """Summary of samples for `FeatureSpace.of_summary`; summaries can be merged.
 
     Examples
     --------
@@ -121,13 +121,13 @@ class FeatureSummary:
     """
 
     nodes: ColumnSummary | None = None
-    """None where there are no samples."""
+    """None without samples."""
     edges: ColumnSummary | None = None
-    """None where no edge has features."""
+    """None if no edge has features."""
     bare_edges: str | None = None
-    """Where edges without features are, if anywhere."""
+    """Source of edges without features, if there are any."""
     types: frozenset[str | int] | None = None
-    """Types of nodes; None where samples do not tell any."""
+    """Types of nodes; None without types."""
 
     @classmethod
     def of(cls, samples: Any, *, hashed: int | None = None, source: str = "X") -> FeatureSummary:
@@ -141,7 +141,7 @@ class FeatureSummary:
             not counted. Attributes of edges are counted all the same: each has weights for every
             pair of labels, so there cannot be many.
         source : str
-            What messages call these samples.
+            Name of these samples in messages.
         """
         if isinstance(samples, Sequence) and len(samples) == 0:
             return cls()
@@ -151,7 +151,7 @@ class FeatureSummary:
     def of_parts(
         cls, parts: Parts, *, hashed: int | None, source: str, weight: np.ndarray | None = None
     ) -> FeatureSummary:
-        """Sum up samples that have been taken apart; ``weight`` (S,) is that of each, or 1."""
+        """Sum up samples that are split into parts; ``weight`` (S,) is that of samples."""
         bare = parts.edges is None and parts.n_edges > 0
         return cls(
             ColumnSummary.of(parts.nodes, hashed, source, weight),
@@ -161,7 +161,7 @@ class FeatureSummary:
         )
 
     def merged(self, other: FeatureSummary) -> FeatureSummary:
-        """The summary of both; shards that do not fit together are an error that names them."""
+        """Return the summary of both; an error names shards that do not fit together."""
         if self.nodes is None or other.nodes is None:
             return other if self.nodes is None else self
         edges, bare = self.edges or other.edges, self.bare_edges or other.bare_edges

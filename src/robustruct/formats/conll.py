@@ -1,7 +1,7 @@
-"""Column files (CoNLL, CRF++): a token a line, columns apart, an empty line after a sentence.
+"""Column files (CoNLL, CRF++): one token per line, an empty line after each sentence.
 
-Columns are separated by blanks or tabs, or by single tabs only if asked for. Columns count from 0.
-A line with a prediction has the predicted label as one more column.
+Columns are separated by blanks or tabs, or by single tabs if asked for, and count from 0.
+A prediction is appended as one more column.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ from robustruct.formats.tokens import (
 )
 from robustruct.graphs import Graph
 
-HEAD = 200  # lines looked at to find out the columns
-MOST_COLUMNS = 256  # that become features unasked; more are a whole text in one line
+HEAD = 200  # lines from which columns are detected, so comments may come first
+MOST_COLUMNS = 256  # read by the default template; a line with more is a whole text, not a token
 
 
 def sentences(
     lines: Lines, n_columns: Sequence[int], separator: str = BLANKS, comment: str | None = None
 ) -> Iterator[Sentence]:
-    """The sentences of a column file.
+    """Yield the sentences of a column file.
 
     Parameters
     ----------
     lines : Lines
     n_columns : sequence of int
-        One or two allowed numbers of columns, the larger first; all tokens of a sentence have the
-        same.
+        One or two allowed numbers of columns, the larger first; the tokens of a sentence agree.
     separator : "blanks" or "tab"
     comment : str, optional
-        What starts a line that is no token; such a line has no tab.
+        Prefix of comment lines; a line with a tab is a token all the same.
     """
     for tokens in read_tokens(lines, column_rules(n_columns, separator, comment)):
         if isinstance(tokens, BadRow):
@@ -51,14 +50,14 @@ def sentences(
                     "columns are separated by blanks or tabs; if values hold blanks, separate "
                     "columns by tabs and say --separator tab."
                 )
-            found = _counted(tokens.n_columns)
-            raise lines.error(f"{found} instead of {tokens.expected}; {reason}", tokens.line)
+            counted = _counted(tokens.n_columns)
+            raise lines.error(f"{counted} instead of {tokens.expected}; {reason}", tokens.line)
         yield from tokens.sentences()
 
 
 @dataclass(frozen=True)
 class ConllFormat(Format):
-    """Which column is what, and the template that makes features of the others."""
+    """Roles of the columns, and the template that makes features of them."""
 
     name = "conll"
 
@@ -68,7 +67,7 @@ class ConllFormat(Format):
     weight_column: int | None = None
     separator: str = BLANKS
     comment: str | None = None
-    """Lines that start with it belong to no token."""
+    """Prefix of comment lines."""
 
     @classmethod
     def found(
@@ -82,12 +81,12 @@ class ConllFormat(Format):
         separator: str = BLANKS,
         comment: str | None = None,
     ) -> ConllFormat:
-        """The format of a labelled file, its columns counted in its first lines.
+        """Detect the format of a labelled file from its first lines.
 
         Parameters
         ----------
         lines : Lines
-            Not yet read; nothing is taken from them.
+            Unread; they stay unread.
         label_column : int
             Negative numbers count from the last column.
         columns : sequence of int, optional
@@ -99,8 +98,8 @@ class ConllFormat(Format):
         separator : "blanks" or "tab"
             Blanks and tabs alike, or each tab.
         comment : str, optional
-            What starts a line that is no token; by default "#" if columns are separated by tabs
-            and the line has none.
+            Prefix of comment lines; by default "#" if columns are separated by tabs and such a
+            line has none.
         """
         if separator not in (BLANKS, TAB):
             raise InvalidInputError(f"separator={separator!r}; use {BLANKS!r} or {TAB!r}.")
@@ -140,9 +139,9 @@ class ConllFormat(Format):
             if not others:
                 raise FileFormatError(lines.name, None, "no column is left to make features of.")
             template = default_template(others)
-        made = cls(n_columns, label, template, weight, separator, comment)
-        made._check_template(lines.name)
-        return made
+        form = cls(n_columns, label, template, weight, separator, comment)
+        form._check_template(lines.name)
+        return form
 
     def _check_template(self, name: str) -> None:
         for column in self.template.columns:
@@ -239,9 +238,9 @@ class ConllFormat(Format):
         fields = {key: value for key, value in state.items() if key != "format"}
         _check_fields(fields)
         template = Template.parse(fields.pop("template"), "the model's template")
-        made = cls(template=template, **fields)
-        made._check_template("the model's template")
-        return made
+        form = cls(template=template, **fields)
+        form._check_template("the model's template")
+        return form
 
 
 _FIELDS: dict[str, Callable[[Any, int], bool]] = {
@@ -252,7 +251,7 @@ _FIELDS: dict[str, Callable[[Any, int], bool]] = {
     "comment": lambda value, n: value is None or isinstance(value, str),
     "template": lambda value, n: isinstance(value, str),
 }
-"""What each field of a stored format may be, given the number of columns."""
+"""Checks of the fields of a stored format, given the number of columns."""
 
 
 def _check_fields(fields: dict[str, Any]) -> None:

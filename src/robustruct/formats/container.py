@@ -8,7 +8,7 @@ The safetensors header holds, as strings,
     description      JSON: everything that is not an array
     sha256           over the description and the name, type, shape and bytes of every array
 
-Nothing in a file is ever executed. What a description means is up to those who write it.
+Nothing in a file is ever executed. The meaning of a description is left to its writer.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class ContainerKind:
-    """What a file may be."""
+    """A kind of file."""
 
     format: str
     version: int
     """Raised when older readers would misread a file."""
     writer: str
-    """Who writes such files, in users' words."""
+    """The function that writes such files, for messages."""
     oldest: int = 1
-    """The first version that is still read."""
+    """Oldest version that is still read."""
 
 
 def write_container(
@@ -51,9 +51,9 @@ def write_container(
     description: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write the file beside ``path`` first and put it in its place when it is complete.
+    """Write a file beside ``path`` and rename it when it is complete.
 
-    A device or a pipe is written to.
+    A device or a pipe is written to directly.
     """
     text = json.dumps(description, ensure_ascii=True, allow_nan=False)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -78,12 +78,12 @@ def write_container(
 
 
 def read_container(path: Path, kind: ContainerKind) -> tuple[dict[str, Any], Arrays, str]:
-    """(description, arrays, version of robustruct that wrote them)."""
+    """Return (description, arrays, version of robustruct that wrote them)."""
     path = checked_path(path)
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        # To open a pipe would be to wait for who writes into it.
+        # Opening a pipe would wait for a writer.
         raise _refusal(path, "it is a pipe or a device; copy what comes from it into a file first")
-    with open(path, "rb"):  # the operating system's own errors: absent, a folder, not allowed
+    with open(path, "rb"):  # raises the system's own errors: absent, a folder, not allowed
         pass
     try:
         with safe_open(path, framework="numpy") as file:
@@ -92,7 +92,11 @@ def read_container(path: Path, kind: ContainerKind) -> tuple[dict[str, Any], Arr
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise _refusal(path, f"it is damaged, or no safetensors file ({error})") from None
-    except (TypeError, AttributeError, KeyError) as error:  # numbers that numpy lacks
+    except (
+        TypeError,
+        AttributeError,
+        KeyError,
+    ) as error:  # types that numpy lacks, such as bfloat16
         raise _refusal(path, f"it holds arrays of a type not known here ({error})") from None
     text = header.get("description", "")
     if checksum(text, arrays) != header.get("sha256"):
@@ -135,7 +139,7 @@ def _refusal(path: Path, reason: str) -> InvalidInputError:
 
 
 def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 over a text, and the name, type, shape and bytes of every array."""
+    """Return the SHA-256 of a text and of the name, type, shape and bytes of every array."""
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -145,13 +149,13 @@ def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _flush(path: str) -> None:
-    """Make sure that the bytes are on the disk before the name points to them."""
+    """Sync a file to disk, so that its bytes are there before its name is."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
 
 
 def _flush_folder(path: str) -> None:
-    """Make sure that the name itself is on the disk, where folders can be opened."""
+    """Sync a folder to disk, so that a renamed file survives a crash; not on Windows."""
     if os.name == "nt":
         return
     folder = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""A whole file as training or test data."""
+"""Reads whole files as training or test data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines, Path
 from robustruct.labels import as_labels
 
-LARGEST = 2**63  # of labels that become numbers
-CHUNK = 4000  # samples whose features are made at once
+LARGEST = 2**63  # labels of larger numbers stay text: numpy has no integers for them
+CHUNK = 4000  # samples whose features are made at once: templates work on many tokens together
 T = TypeVar("T")
 
 
@@ -32,11 +32,11 @@ class Corpus:
     """First line of each sample."""
     format: Format
     captions: list[list[str]] | None = None
-    """What to write at each node where a sample is drawn; read only if asked for."""
+    """Text of each node for drawings; read only if asked for."""
     name: str = "X"
-    """Where the samples are from, for messages."""
+    """Source of the samples, for messages."""
     labels_as_written: bool = False
-    """Whether labels are text as it stands in the file, whose digits may mean numbers."""
+    """Whether labels are text of the file, whose digits may mean numbers."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -49,8 +49,8 @@ class Corpus:
     @property
     def weights(self) -> dict[str, Any]:
         """The weights that the file gives, by the names of ``fit``'s arguments."""
-        found = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
-        return {name: value for name, value in found.items() if value is not None}
+        both = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return {name: value for name, value in both.items() if value is not None}
 
 
 def read_corpus(
@@ -72,10 +72,10 @@ def read_corpus(
     path : str or path-like
         A text file, plain or gzip; "-" is standard input.
     form : Format or str, optional
-        The format or its name ("conll", "crfsuite", "json-lines"); by default it is found out.
+        The format or its name ("conll", "crfsuite", "json-lines"); by default it is detected.
     encoding : str
     watch : callable, optional
-        Called now and then with the lines and the number of samples so far.
+        Called after each chunk with the lines and the number of samples so far.
     captions : bool
         Whether to keep the words of the nodes, for drawing them.
     part : bool
@@ -129,13 +129,13 @@ def read_corpus(
 
 
 def chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most ``size`` items."""
+    """Split items into lists of at most ``size``."""
     while chunk := list(islice(items, size)):
         yield chunk
 
 
 def label_arrays(labels: Sequence[Sequence[Any]], are_text: bool) -> list[np.ndarray]:
-    """One array per sample; of numbers if ``are_text`` and every label is written like one."""
+    """Return one array per sample; of numbers if ``are_text`` and all labels spell numbers."""
     if not labels:
         return []
     flat = [label for of_sample in labels for label in of_sample]
@@ -146,13 +146,13 @@ def label_arrays(labels: Sequence[Sequence[Any]], are_text: bool) -> list[np.nda
 
 
 def as_numbers(labels: list[Any]) -> list[Any]:
-    """Texts as integers, else floats, where nothing of their spelling is lost; else as they are."""
+    """Convert texts to integers, else floats, if all of them are spelt as Python spells them."""
     for kind in (int, float):
         try:
             number = {label: kind(label) for label in set(labels)}
         except ValueError:
             continue
-        fits = all(abs(value) < LARGEST for value in number.values())  # nor nan
+        fits = all(abs(value) < LARGEST for value in number.values())  # False for nan, too
         if fits and all(str(value) == label for label, value in number.items()):
             return [number[label] for label in labels]
     return labels

@@ -1,4 +1,4 @@
-"""Costs of mistakes, as people write them: a table in a CSV file, or single changes like "A>B=5".
+"""Costs of mistakes as text: a table in a CSV file, or single changes like "A>B=5".
 
 In a table each row is a true label and each column a predicted one, as in a confusion matrix:
 
@@ -32,7 +32,7 @@ _CORNERS = {"": False, "true": False, TRUE_FIRST: False, "predicted": True, "pre
 
 
 def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
-    """The costs in a CSV file, its values separated by commas, semicolons or tabs."""
+    """Read a CSV file of costs, separated by commas, semicolons or tabs."""
     with Lines(path, encoding) as lines:
         head = next((line for line in lines if line.strip()), None)
         if head is None:
@@ -44,8 +44,8 @@ def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
             rows = _rows(table, columns, lines)
         except csv.Error as error:
             raise lines.error(f"this is not CSV ({error}); write a row of costs a line.") from None
-    for given, other, what in ((columns, rows, "row"), (rows, columns, "column")):
-        for label in given:
+    for labels, other, what in ((columns, rows, "row"), (rows, columns, "column")):
+        for label in labels:
             if label not in other:
                 raise FileFormatError(lines.name, None, f"the label {shown(label)} has no {what}.")
     if len(set(columns)) < len(columns):
@@ -58,7 +58,7 @@ def read_costs(path: Path, encoding: str = "utf-8") -> CostMatrix:
 
 
 def _header(cells: list[str], lines: Lines) -> tuple[bool, list[str]]:
-    """(whether rows are predicted labels, the labels of the columns)."""
+    """Return (whether rows are predicted labels, labels of the columns)."""
     corner, *columns = (cell.strip() for cell in cells)
     transposed = _CORNERS.get(corner.lower().replace("/", "\\").replace(" ", ""))
     if transposed is None:
@@ -72,7 +72,7 @@ def _header(cells: list[str], lines: Lines) -> tuple[bool, list[str]]:
 
 
 def _rows(table: Iterable[list[str]], columns: list[str], lines: Lines) -> dict[str, list[float]]:
-    """The costs in the row of each label."""
+    """Return the row of costs of each label."""
     rows: dict[str, list[float]] = {}
     for cells in table:
         label, *values = (cell.strip() for cell in cells) if cells else ("",)
@@ -117,31 +117,31 @@ class CostChange:
 def changed_costs(
     matrix: np.ndarray, classes: Sequence[Any] | np.ndarray, changes: Iterable[CostChange]
 ) -> CostMatrix:
-    """Costs [true, predicted] of ``classes`` after the changes, made one after the other.
+    """Apply changes in order to the costs [true, predicted] of ``classes``.
 
-    A star changes the costs of mistakes only: what is right stays as it is.
+    A star changes the costs of mistakes only, not those of right answers.
     """
     labels = as_labels(classes)
-    known = {str(label): label for label in labels.tolist()}
+    label_of = {str(label): label for label in labels.tolist()}
     single: dict[tuple[Any, Any], float] = {}
     for change in changes:
         starred = ANY in (change.true, change.predicted)
-        predicted = _labels_of(change.predicted, known, change)
-        for true in _labels_of(change.true, known, change):
+        predicted = _labels_of(change.predicted, label_of, change)
+        for true in _labels_of(change.true, label_of, change):
             single |= {(true, a): change.cost for a in predicted if not (starred and a == true)}
     return CostMatrix(single, labels, default=matrix)
 
 
 def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix:
-    """Costs of a file for these labels and any others it names; ``name`` is the file.
+    """Match the costs of the file ``name`` with these labels; further labels of it are kept.
 
-    Labels of a file are text: they are matched with the way the labels of the data are written.
+    Labels of a file are text, which is compared with the spelling of the labels of the data.
     """
-    known = {str(label): label for label in classes.tolist()}
-    given = [] if table.labels is None else table.labels.tolist()
-    missing = [label for label in known if label not in given]
+    label_of = {str(label): label for label in classes.tolist()}
+    named = [] if table.labels is None else table.labels.tolist()
+    missing = [label for label in label_of if label not in named]
     if missing:
-        others = [label for label in given if label not in known]
+        others = [label for label in named if label not in label_of]
         hint = (
             f" It names {_listed(others)}, which the data lack: a typing error?" if others else ""
         )
@@ -150,19 +150,19 @@ def named_costs(table: CostMatrix, classes: np.ndarray, name: str) -> CostMatrix
             None,
             f"the data have the label {shown(missing[0])}, but no cost is given for it.{hint}",
         )
-    return CostMatrix(table.costs, [known.get(label, label) for label in given])
+    return CostMatrix(table.costs, [label_of.get(label, label) for label in named])
 
 
-def _labels_of(label: str, known: dict[str, Any], change: CostChange) -> list[Any]:
+def _labels_of(label: str, label_of: dict[str, Any], change: CostChange) -> list[Any]:
     if label == ANY:
-        return list(known.values())
-    if label not in known:
+        return list(label_of.values())
+    if label not in label_of:
         raise InvalidInputError(
             f"the cost {shown(f'{change.true}>{change.predicted}={change.cost:g}')[1:-1]} names "
             f"the label {shown(label)}, which the data lack; their labels are "
-            f"{_listed(list(known))}."
+            f"{_listed(list(label_of))}."
         )
-    return [known[label]]
+    return [label_of[label]]
 
 
 def _cost(value: str, lines: Lines) -> float:

@@ -1,4 +1,4 @@
-"""Files of CRFsuite: an item a line, its label and its attributes separated by tabs.
+"""Files of CRFsuite: one item per line, its label and its attributes separated by tabs.
 
     B-NP    w[0]=An    w[1]=AP    length:2.0
 
@@ -80,7 +80,7 @@ class CrfsuiteFormat(Format):
 
 
 def _attributes(fields: list[str], lines: Lines) -> list[str] | dict[str, float]:
-    """Names of value 1 as a list, or a dict if there is another value."""
+    """Return the names as a list if all values are 1, else a dict of values."""
     fields = [field for field in fields if field]
     if not any(":" in field or "\\" in field for field in fields):
         return fields
@@ -94,12 +94,12 @@ def _attributes(fields: list[str], lines: Lines) -> list[str] | dict[str, float]
 
 
 def _attribute(field: str, lines: Lines) -> tuple[str, float]:
-    found = _NAME.fullmatch(field)
-    if found is None:
+    match = _NAME.fullmatch(field)
+    if match is None:
         raise lines.error(
             f"the attribute {shown(field)} ends with a backslash; write \\\\ for one."
         )
-    name, value = found.groups()
+    name, value = match.groups()
     if not value:
         return _plain(name), 1.0
     try:

@@ -1,4 +1,4 @@
-"""Graphs as JSON lines: one object a line.
+"""Graphs as JSON lines: one object per line.
 
     {"nodes": [{"w": "a"}, {"w": "b"}], "edges": [[0, 1]], "labels": ["X", "Y"]}
 
@@ -30,7 +30,7 @@ from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.text import Lines, shown
 from robustruct.graphs import Graph
 
-LARGEST_LABEL = 2**63  # of whole numbers
+LARGEST_LABEL = 2**63  # integers beyond have no numpy type
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class JsonLinesFormat(Format):
 
 
 def parsed(line: str) -> Any:
-    """What a line of JSON says, or an error in users' words."""
+    """Parse a line of JSON; errors are in users' words."""
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
@@ -77,12 +77,12 @@ def parsed(line: str) -> Any:
         ) from None
     except RecursionError:
         raise InvalidInputError("lists or objects are nested too deeply.") from None
-    except ValueError as error:  # a whole number of thousands of digits
+    except ValueError as error:  # an integer of thousands of digits
         raise InvalidInputError(f"a number cannot be read ({error}).") from None
 
 
 def _caption(node: Any) -> str:
-    """The first text among the features of a node, as far as it has any."""
+    """Return the first text among the features of a node, or "" without any."""
     if isinstance(node, str):
         return node
     values = node.values() if isinstance(node, dict) else node
@@ -93,7 +93,7 @@ def _caption(node: Any) -> str:
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
-    """The fields that a prediction adds."""
+    """Return the fields that a prediction adds."""
     fields: dict[str, Any] = {"predicted": answer.labels}
     if answer.probabilities is not None:
         fields["probabilities"] = [
@@ -104,37 +104,37 @@ def as_json(answer: Answer) -> dict[str, Any]:
     return fields
 
 
-def _sample(found: Any, number: int, labelled: bool, line: str) -> Sample:
-    if not isinstance(found, dict):
-        raise InvalidInputError(f"a sample is an object in braces, not a {type(found).__name__}.")
-    nodes = found.get("nodes")
+def _sample(value: Any, number: int, labelled: bool, line: str) -> Sample:
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"a sample is an object in braces, not a {type(value).__name__}.")
+    nodes = value.get("nodes")
     if not isinstance(nodes, list) or not nodes:
         raise InvalidInputError('"nodes" must be a list with the features of at least one node.')
     n = len(nodes)
     features = _features(nodes, "nodes")
-    if "edges" in found or "edge_features" in found:
-        edges = found.get("edges", [[i, i + 1] for i in range(n - 1)])
-        given = found.get("edge_features")
-        edge_features = None if given is None else _features(given, "edge_features")
+    if "edges" in value or "edge_features" in value:
+        edges = value.get("edges", [[i, i + 1] for i in range(n - 1)])
+        rows = value.get("edge_features")
+        edge_features = None if rows is None else _features(rows, "edge_features")
         content: Any = Graph(features, edges, edge_features)
     else:
         content = features
-    labels = found.get("labels")
+    labels = value.get("labels")
     if labelled and labels is None:
         raise InvalidInputError('"labels" is missing; it holds one label per node.')
     if labels is not None:
         _check_list(labels, n, "labels", _is_label, "string or finite number of 64 bits")
-    weights = found.get("weights")
+    weights = value.get("weights")
     if weights is not None:
         _check_list(weights, n, "weights", _is_weight, "finite number >= 0")
-    weight = found.get("weight", 1.0)
+    weight = value.get("weight", 1.0)
     if not _is_weight(weight):
         raise InvalidInputError(f'"weight" is {shown(weight)}; it is a finite number >= 0.')
     return Sample(number, content, labels, float(weight), weights, [line])
 
 
 def _features(rows: Any, field: str) -> Any:
-    """Rows of numbers as an array, everything else as it is."""
+    """Convert rows of numbers to an array; leave attributes as they are."""
     if not isinstance(rows, list):
         raise InvalidInputError(f'"{field}" is a {type(rows).__name__}, not a list.')
     for i, row in enumerate(rows):
@@ -162,8 +162,8 @@ def _check_list(
     values: Any, n: int, field: str, fits: Callable[[Any], bool], expected: str
 ) -> None:
     if not isinstance(values, list) or len(values) != n:
-        given = f"{len(values)} items" if isinstance(values, list) else type(values).__name__
-        raise InvalidInputError(f'"{field}" has {given}, but there are {n} nodes.')
+        size = f"{len(values)} items" if isinstance(values, list) else type(values).__name__
+        raise InvalidInputError(f'"{field}" has {size}, but there are {n} nodes.')
     for i, value in enumerate(values):
         if not fits(value):
             raise InvalidInputError(

@@ -1,7 +1,7 @@
-"""Where output goes: to standard output, or to a file that is complete or not there.
+"""Opens outputs: standard output, or a file that is either complete or absent.
 
-A regular file is written beside its place first. Anything else that may have a name, such as a
-device or a pipe, is written to as it is: to put a regular file in its place would destroy it.
+A regular file is written beside its place and renamed. A device or a pipe is written to directly:
+renaming a regular file to its place would destroy it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import BinaryIO, cast
 from robustruct.errors import InvalidInputError
 
 _DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd|/dev/fd")
-_MOST_LINKS = 40  # as many as Linux follows
+_MOST_LINKS = 40  # Linux follows as many before it gives up
 
 
 @contextmanager
 def opened_output(path: str | None) -> Iterator[BinaryIO]:
-    """Yields a stream of bytes; a regular file gets its name only when all is written."""
+    """Yield a stream of bytes; a regular file gets its name only when all is written."""
     if path is None or path == "-":
         if sys.stdout is None:
             raise OSError("standard output is closed; name a file to write to (-o FILE).")
@@ -41,7 +41,7 @@ def opened_output(path: str | None) -> Iterator[BinaryIO]:
 
 
 def _packed(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
-    """The file itself, or what compresses into it if its name asks for that."""
+    """Yield the file, or a gzip stream into it if its name ends with .gz."""
     if not path.endswith(".gz"):
         yield file
         return
@@ -51,24 +51,27 @@ def _packed(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the name of a new file, which takes the place of ``path`` if all goes well.
+    """Yield the name of a new file, which replaces ``path`` unless an exception is raised.
 
-    The file that was there passes on its permissions and, where that is allowed, its owner; a new
-    one is as any program would make it. A link stays a link.
+    The new file gets the permissions of the old one and, where allowed, its owner. A link stays a
+    link.
     """
     target = os.path.realpath(checked_path(path))
     unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        made = os.stat(unfinished)
-        wanted = os.stat(target) if os.path.exists(target) else made
+        created = os.stat(unfinished)
+        wanted = os.stat(target) if os.path.exists(target) else created
         mode = stat.S_IMODE(wanted.st_mode)
         os.chmod(unfinished, mode)  # before anything private is inside
         yield unfinished
-        if hasattr(os, "chown") and (wanted.st_uid, wanted.st_gid) != (made.st_uid, made.st_gid):
+        if hasattr(os, "chown") and (wanted.st_uid, wanted.st_gid) != (
+            created.st_uid,
+            created.st_gid,
+        ):
             with contextlib.suppress(OSError):
                 os.chown(unfinished, wanted.st_uid, wanted.st_gid)
-        os.chmod(unfinished, mode)  # writers may have put a file of their own there
+        os.chmod(unfinished, mode)  # a writer may have replaced the file by one of its own
         os.replace(unfinished, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -77,21 +80,21 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether something is there that cannot be replaced: a device, a pipe, an open descriptor."""
+    """Return whether ``path`` cannot be replaced: a device, a pipe, an open descriptor."""
     name = checked_path(path)
     return os.path.exists(name) and (not os.path.isfile(name) or _is_descriptor(name))
 
 
 def opened_special(path: str | os.PathLike[str]) -> BinaryIO:
-    """What `is_special` found, for writing; nothing is created or cut off."""
+    """Open a special file for writing; nothing is created or truncated."""
     name = checked_path(path)
-    # A file behind a descriptor may hold something: `>> log` asks to write behind that.
+    # A descriptor may lead to a file with content: `>> log` asks to append.
     where = os.O_APPEND if _is_descriptor(name) else 0
     return open(os.open(name, os.O_WRONLY | where), "wb")
 
 
 def _is_descriptor(path: str) -> bool:
-    """Whether a name such as /dev/stdout leads to what is open already, maybe a regular file."""
+    """Return whether a name such as /dev/stdout leads to an open descriptor."""
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
         if _DESCRIPTORS.fullmatch(folder):
@@ -103,7 +106,7 @@ def _is_descriptor(path: str) -> bool:
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
-    """The name of a file as text, or an error if no file can have it."""
+    """Return a path as text; refuse what cannot name a file."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or "\0" in name:
         raise InvalidInputError(

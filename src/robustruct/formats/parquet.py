@@ -1,8 +1,8 @@
-"""Parquet files: a row a sample, with the columns that objects in JSON lines have as fields.
+"""Parquet files: one row per sample, whose columns are the fields of JSON lines.
 
-To every reader a row is the JSON line it stands for (`Lines` sees to it), so whatever is said of
-JSON lines holds. Fields are left out where they are null, inside the features of a node too; other
-columns are not read. pyarrow does the work and is imported when the first Parquet file is met.
+`Lines` converts each row to a line of JSON, so the rules of JSON lines hold. Null fields are left
+out, also inside the features of a node; other columns are not read. pyarrow is imported when the
+first Parquet file is opened.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from robustruct.errors import FileFormatError, InvalidInputError, MissingExtraError
 
 MARK = b"PAR1"
-"""The first bytes of a file."""
+"""First bytes of every Parquet file."""
 FIELDS = ("nodes", "edges", "edge_features", "labels", "weights", "weight")
 PREDICTED = "predicted"
-ROWS = 2000  # that are in memory at once
+ROWS = 2000  # in memory at once; more would take memory, fewer the overhead of a batch each
 
 
 def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
-    """The rows of an open file, each as a line of JSON."""
+    """Yield the rows of an open file as lines of JSON."""
     parquet = _opened(file, name)
     names = _column_names(parquet, name)
     present = [field for field in FIELDS if field in names]
@@ -49,7 +49,7 @@ def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
 def write_predicted(
     source: BinaryIO, name: str, target: BinaryIO, labels: Iterable[list[Any]], classes: np.ndarray
 ) -> None:
-    """Copy a file with one more column, the predicted labels of each row.
+    """Copy a file and append a column with the predicted labels of each row.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def write_predicted(
     name : str
         What errors call the source.
     labels : iterable of list
-        Labels of the nodes of each row, in order; taken as rows are copied.
+        Labels of the nodes of each row, in order; consumed as rows are copied.
     classes : ndarray
-        All labels there may be.
+        All labels that may occur.
     """
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
@@ -76,8 +76,8 @@ def write_predicted(
     rest = iter(labels)
     with ParquetWriter(target, schema) as writer:
         for batch in _batches(parquet, name, [field.name for field in fields]):
-            found = pa.array(list(islice(rest, batch.num_rows)), kind)
-            columns = [*(batch.column(field.name) for field in fields), found]
+            predicted = pa.array(list(islice(rest, batch.num_rows)), kind)
+            columns = [*(batch.column(field.name) for field in fields), predicted]
             writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
@@ -121,7 +121,7 @@ def _column_names(parquet: Any, name: str) -> list[str]:
 
 
 def _objects(batch: Any, name: str) -> list[dict[str, Any]]:
-    """The rows of a batch as Python knows them."""
+    """Convert the rows of a batch to dicts."""
     import pyarrow as pa
 
     try:
@@ -137,13 +137,13 @@ def _objects(batch: Any, name: str) -> list[dict[str, Any]]:
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """What is null in a table is absent in an object."""
-    given = {field: value for field, value in row.items() if value is not None}
-    for field in {"nodes", "edge_features"} & set(given):
-        given[field] = [
+    """Drop null fields, also those of nodes and edges."""
+    fields = {field: value for field, value in row.items() if value is not None}
+    for field in {"nodes", "edge_features"} & set(fields):
+        fields[field] = [
             {key: value for key, value in item.items() if value is not None}
             if isinstance(item, dict)
             else item
-            for item in given[field]
+            for item in fields[field]
         ]
-    return given
+    return fields

@@ -1,4 +1,4 @@
-"""Which format a file is in: by its name, else by its first lines."""
+"""Detects the format of a file by its name, else by its first lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robustruct.formats.text import Lines, shown
 FORMATS: dict[str, type[Format]] = {
     kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat)
 }
-STATE_VERSION = 1
+STATE_VERSION = 1  # raised when older readers would misread a stored format
 
 _ENDINGS = {
     ".jsonl": JsonLinesFormat.name,
@@ -29,13 +29,13 @@ _ENDINGS = {
 
 
 def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
-    """The format of labelled lines that have not been read yet.
+    """Return the format of labelled lines that have not been read yet.
 
     Parameters
     ----------
     lines : Lines
     name : str, optional
-        "conll", "crfsuite" or "json-lines"; by default found out.
+        "conll", "crfsuite" or "json-lines"; by default detected.
     **columns
         Options of ``ConllFormat.found``; other formats take none.
     """
@@ -44,19 +44,19 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
     name = name or recognised_name(lines)
     if name == ConllFormat.name:
         return ConllFormat.found(lines, **columns)
-    given = [option.replace("_", "-") for option, value in columns.items() if value is not None]
-    if given:
+    options = [option.replace("_", "-") for option, value in columns.items() if value is not None]
+    if options:
         raise FileFormatError(
             lines.name,
             None,
             f"the file is in the format {name}, which has no columns: leave out "
-            f"{', '.join(f'--{option}' for option in given)}, or say --format conll.",
+            f"{', '.join(f'--{option}' for option in options)}, or say --format conll.",
         )
     return FORMATS[name].from_state({})
 
 
 def recognised_name(lines: Lines) -> str:
-    """Name of the format."""
+    """Return the name of the format."""
     path = lines.path.lower().removesuffix(".gz")
     for ending, name in _ENDINGS.items():
         if path.endswith(ending):
@@ -79,9 +79,9 @@ def _is_json(line: str) -> bool:
 
 
 def _looks_like_crfsuite(head: list[str]) -> bool:
-    """Labels with tabs after them, then attributes, most of which read name=value.
+    """Return whether lines hold a label, then attributes, most of them name=value.
 
-    Lines of varying length alone do not make it CRFsuite's: a column may just be missing.
+    Varying numbers of fields alone are no sign: a column may just be missing.
     """
     if any(line.startswith(f"{WEIGHT}:") for line in head):
         return True
@@ -90,16 +90,17 @@ def _looks_like_crfsuite(head: list[str]) -> bool:
         return False
     attributes = [field for fields in items for field in fields[1:]]
     valued = sum("=" in field or ":" in field for field in attributes)
+    # CRFsuite allows bare names too, and columns may hold "=": a clear majority decides.
     return valued > 0.6 * len(attributes)
 
 
 def stored(form: Format) -> dict[str, Any]:
-    """What a model file keeps of a format."""
+    """Return the state of a format for a model file."""
     return {"version": STATE_VERSION, **form.state()}
 
 
 def restored(state: dict[str, Any]) -> Format:
-    """The format that ``stored`` stored, or an error if it comes from a newer version."""
+    """Return the format of a state that `stored` returned; refuse one of a newer version."""
     if not isinstance(state, dict):
         raise InvalidInputError("the model does not say how to read its input; train it anew.")
     fields = dict(state)

@@ -1,4 +1,4 @@
-"""What a reader makes of one sample of a file, and what a writer is told to say about it."""
+"""Samples as read from a file, answers to be written, and the contract of formats."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from robustruct.formats.text import Lines
 
 @dataclass(eq=False, slots=True)
 class Sample:
-    """One sample as it stands in a file."""
+    """One sample of a file."""
 
     line: int
-    """Number of its first line."""
+    """Number of its first line, from 1."""
     content: Any
-    """What the format needs to make features of it."""
+    """Data from which the format makes features."""
     labels: Sequence[Any] | None
     """One per node; None where the file has none."""
     weight: float = 1.0
     node_weight: Sequence[float] | None = None
     text: list[str] = field(default_factory=list)
-    """Its lines, for writing them again with a prediction."""
+    """Its lines, to be written again with a prediction."""
 
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """What a model says about one sample."""
+    """Prediction of a model for one sample."""
 
     labels: list[Any]
     probabilities: list[Mapping[Any, float]] | None = None
-    """For each node a number for every label."""
+    """Probability of every label, for each node."""
     best: list[tuple[list[Any], float]] | None = None
     """The best labellings and their scores, best first."""
 
 
 class Format(ABC):
-    """How samples are laid out in a file, and how their features are made.
+    """Layout of samples in a file, and how features are made of them.
 
-    A format is data: ``state()`` goes into a model file, so that a model can read its input again.
+    Model files hold the ``state()`` of a format, so that a model can read its input again.
     """
 
     name: ClassVar[str]
@@ -49,29 +49,29 @@ class Format(ABC):
 
     @abstractmethod
     def samples(self, lines: Lines, *, labelled: bool) -> Iterator[Sample]:
-        """The samples of a file, one after the other; ``labelled`` ones must have labels."""
+        """Yield the samples of a file; ``labelled`` ones must have labels."""
 
     @abstractmethod
     def features(self, samples: Sequence[Sample]) -> list[Any]:
-        """What a model takes for these samples; many at once are made faster than one by one."""
+        """Return the input X of a model for these samples; faster for many at once."""
 
     @abstractmethod
     def captions(self, sample: Sample) -> list[str]:
-        """What to write at each node where the sample is drawn, such as its word."""
+        """Return the text of each node for drawings, such as its word."""
 
     @abstractmethod
     def render(self, sample: Sample, answer: Answer) -> str:
-        """The sample with its answer, as text that ends a line."""
+        """Return the sample with its answer as text that ends with a line break."""
 
     def node_text(self, sample: Sample, node: int) -> str:
-        """What stands in the file for a node; nothing if that would be no help to a reader."""
+        """Return the text of a node in the file; "" if it would not help a reader."""
         return ""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """All there is to know, in types that JSON can write."""
+        """Return the whole format in types that JSON can write."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: dict[str, Any]) -> Format:
-        """The format whose ``state()`` this is."""
+        """Return the format of a ``state()``."""

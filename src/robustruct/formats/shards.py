@@ -1,7 +1,7 @@
-"""Data in several places, none of which need hold all of it.
+"""Data in shards, which no single process need hold all of.
 
-A shard is a recipe: small enough to be sent to the machine that works on it, which reads the
-samples itself, and again should another machine have to take over.
+A shard is a recipe, small enough to be sent to a worker. The worker reads the samples itself, and
+another worker reads them again if it has to take over.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from robustruct.labels import as_labels
 
 
 class Shard(Protocol):
-    """Some samples of a data set, to be read where they are needed."""
+    """Some samples of a data set, read where they are needed."""
 
     @property
     def name(self) -> str:
-        """What messages and files of answers call it."""
+        """Name in messages and of output files."""
 
     def read(self) -> Corpus:
-        """The samples; there may be none. Labels of text formats are as written."""
+        """Read the samples, possibly none. Labels of text formats stay text."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FileShard:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """Path of the file."""
         return self.path
 
     def read(self) -> Corpus:
@@ -64,11 +64,11 @@ class SampleShard:
 
     @property
     def name(self) -> str:
-        """Its number among all shards."""
+        """Number of the shard among all."""
         return self.corpus.name
 
     def read(self) -> Corpus:
-        """The samples."""
+        """Return the samples."""
         return self.corpus
 
 
@@ -81,11 +81,11 @@ class ShardedData(Sequence[Shard]):
     ----------
     shards : iterable of Shard
     min_count : int
-        Attributes that all shards together give fewer times get no weight in training.
+        Attributes that occur fewer times in all shards together get no weight in training.
     hashed : int, optional
-        Number of columns that attributes of nodes are given by a hash of their names. No
-        vocabulary is then made, which spares memory and traffic; attributes that meet in a column
-        share their weights, and the model does not know their names.
+        Number of columns to which attributes of nodes are hashed by name. There is no vocabulary
+        then, which saves memory and traffic; attributes that collide in a column share its weights,
+        and the model does not know their names.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ShardedData(Sequence[Shard]):
         hashed: int | None = None,
         **columns: Any,
     ) -> ShardedData:
-        """Each file is a shard; files are sorted by name.
+        """Make a shard of each file; files are sorted by name.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class ShardedData(Sequence[Shard]):
             Workers on other machines must find the files under the same names.
         form : Format or str, optional
             The format of all files or its name ("conll", "crfsuite", "json-lines"); by default it
-            is found out on the first that is not empty. Parquet files have a row for each object
+            is detected on the first that is not empty. Parquet files have a row for each object
             of JSON lines.
         encoding : str
         min_count, hashed
@@ -134,7 +134,7 @@ class ShardedData(Sequence[Shard]):
         """
         paths = _matching(patterns)
         if not isinstance(form, Format):
-            form = _found_format(paths, form, encoding, columns)
+            form = _detected_format(paths, form, encoding, columns)
         shards = [FileShard(path, form, encoding) for path in paths]
         return cls(shards, min_count=min_count, hashed=hashed)
 
@@ -151,7 +151,7 @@ class ShardedData(Sequence[Shard]):
         min_count: int = 1,
         hashed: int | None = None,
     ) -> ShardedData:
-        """Samples in memory, dealt out at random; the same seed makes the same shards.
+        """Split samples in memory into shards at random; equal seeds make equal shards.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class ShardedData(Sequence[Shard]):
 
     @property
     def format(self) -> Format | None:
-        """The format that all shards are read in; None unless they are files of one format."""
+        """Format of all shards; None unless they are files of one format."""
         formats = [getattr(shard, "format", None) for shard in self]
         first = formats[0] if formats else None
         return first if all(form == first for form in formats) else None
@@ -229,15 +229,15 @@ class ShardedData(Sequence[Shard]):
 
 
 def _matching(patterns: Path | Sequence[Path]) -> list[str]:
-    """The files meant, sorted by name, each once."""
+    """Return the files that match, sorted by name, each once."""
     if isinstance(patterns, str | os.PathLike):
         patterns = [patterns]
     listed = [checked_path(pattern) for pattern in patterns]
     if not listed:
         raise InvalidInputError("no file is named; give a file, a pattern or a list of them.")
-    found: set[str] = set()
+    matches: set[str] = set()
     for pattern in listed:
-        # A file is taken by its name even if that looks like a pattern.
+        # An existing file is taken by its name even if that looks like a pattern.
         names = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
         files = {os.path.abspath(name) for name in names if os.path.isfile(name)}
         if not files:
@@ -245,11 +245,11 @@ def _matching(patterns: Path | Sequence[Path]) -> list[str]:
                 f"no file matches {pattern!r} (looked for in {os.getcwd()}); a pattern such as "
                 "'folder/part-*' names files, not folders."
             )
-        found |= files
-    return sorted(found)
+        matches |= files
+    return sorted(matches)
 
 
-def _found_format(
+def _detected_format(
     paths: Sequence[str], name: str | None, encoding: str, columns: dict[str, Any]
 ) -> Format:
     for path in paths:
@@ -260,7 +260,7 @@ def _found_format(
 
 
 def _listed(X: Any, y: Any, node_weight: Any) -> tuple[Any, Any, Any]:
-    """The same as lists with an entry per sample; a row of a 2-D array is a sample of one node."""
+    """Convert to lists with an entry per sample; rows of a 2-D array are samples of one node."""
     rows: Any = X
     if is_sparse(X):
         rows = as_csr(X, "X")

@@ -12,7 +12,7 @@ A line of a template makes one attribute per token:
 CRF++: ``%lower[row,column]``, ``%shape[row,column]`` (``McDonald-12`` is ``XxXx-d``),
 ``%prefix[row,column,n]`` and ``%suffix[row,column,n]``, the first or last n letters.
 
-Each line is worked out for the different values it takes, not for every token.
+Lines are evaluated once per distinct value, not per token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from robustruct.formats.tokens import Sentence, Words
 
 _MACRO = re.compile(r"%([a-z]+)\[\s*(-?\d+)\s*,\s*(\d+)\s*(?:,\s*(\d+)\s*)?\]")
 FARTHEST = 999_999
-"""Largest number of rows, columns or letters that a macro may name."""
+"""Largest row, column or length in a macro: far beyond any sentence, and small enough for int32."""
 
 
 def _class_of(letter: str) -> str:
@@ -58,7 +58,7 @@ _CUT: dict[str, Callable[[str, int], str]] = {
 
 @dataclass(frozen=True)
 class Macro:
-    """A value looked up near a token: ``%function[row,column]`` or ``%function[row,column,n]``."""
+    """A value read near a token: ``%function[row,column]`` or ``%function[row,column,n]``."""
 
     function: str
     row: int
@@ -66,7 +66,7 @@ class Macro:
     length: int = 0
 
     def of(self, word: str) -> str:
-        """The value for a word of the column."""
+        """Apply the function to a word of the column."""
         if self.function in _PLAIN:
             return _PLAIN[self.function](word)
         return _CUT[self.function](word, self.length)
@@ -74,7 +74,7 @@ class Macro:
 
 @dataclass(frozen=True)
 class TemplateLine:
-    """Macros with text around them; ``text`` has one piece more than there are macros."""
+    """Macros with text around them: ``text`` has one piece more than ``macros``."""
 
     text: tuple[str, ...]
     macros: tuple[Macro, ...]
@@ -87,11 +87,11 @@ class Template:
     nodes: tuple[TemplateLine, ...]
     edges: tuple[TemplateLine, ...]
     source: str
-    """The text it was read from."""
+    """Text of the template."""
 
     @classmethod
     def parse(cls, source: str, name: str = "template") -> Template:
-        """Read a template; ``name`` is what errors call it."""
+        """Parse a template; errors call it ``name``."""
         nodes, edges = [], []
         for number, line in enumerate(source.split("\n"), start=1):
             line = line.strip()
@@ -114,25 +114,25 @@ class Template:
 
     @property
     def columns(self) -> list[int]:
-        """The columns it reads."""
+        """Columns that the template reads, ascending."""
         lines = (*self.nodes, *self.edges)
         return sorted({macro.column for line in lines for macro in line.macros})
 
     def attributes(self, sentences: Sequence[Sentence]) -> list[CodedAttributes]:
-        """Attributes of the tokens of each sentence."""
+        """Return the attributes of the tokens of each sentence."""
         return _applied(self.nodes, sentences, 0)
 
     def edge_attributes(self, sentences: Sequence[Sentence]) -> list[CodedAttributes]:
-        """Attributes of the pairs of neighbours of each sentence, named by the second token."""
+        """Return the attributes of each pair of neighbours, read at its second token."""
         return _applied(self.edges, sentences, 1)
 
 
 def default_template(columns: Sequence[int]) -> Template:
-    """The template used when none is given; the first column is taken for words.
+    """Return the template that is used where none is given; the first column holds words.
 
-    Words in a window of two to each side and pairs of them, beginnings and endings of up to four
-    letters, the shape of the word and of its neighbours; of every other column a window of two to
-    each side with pairs and triples around the token.
+    It reads words in a window of two to each side and pairs of them, prefixes and suffixes of up to
+    four letters, the shape of the word and of its neighbours; of every other column a window of two
+    to each side with pairs and triples around the token.
 
     Examples
     --------
@@ -165,8 +165,8 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
             raise FileFormatError(
                 name, number, f"{shown(found[0])} has a number beyond {FARTHEST}."
             )
-        known = function in _PLAIN if length is None else function in _CUT and int(length) > 0
-        if not known:
+        valid = function in _PLAIN if length is None else function in _CUT and int(length) > 0
+        if not valid:
             raise FileFormatError(
                 name,
                 number,
@@ -191,19 +191,19 @@ def _parsed_line(line: str, name: str, number: int) -> TemplateLine:
 def _applied(
     lines: Sequence[TemplateLine], sentences: Sequence[Sentence], skipped: int
 ) -> list[CodedAttributes]:
-    """The attributes of each sentence, without its first ``skipped`` tokens."""
-    found = []
+    """Return the attributes of each sentence, without its first ``skipped`` tokens."""
+    attributes = []
     for stretch in _stretches(sentences):
         whole = _Reading(stretch).applied(lines)
         start = stretch[0].first
-        for one in stretch:
-            codes = whole.codes[one.first - start + skipped : one.last - start]
-            found.append(CodedAttributes(whole.names, codes))
-    return found
+        for sentence in stretch:
+            codes = whole.codes[sentence.first - start + skipped : sentence.last - start]
+            attributes.append(CodedAttributes(whole.names, codes))
+    return attributes
 
 
 def _stretches(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
-    """Sentences that follow each other in the same part of a file, together."""
+    """Group sentences that follow each other in one `Tokens`."""
     stretch: list[Sentence] = []
     for sentence in sentences:
         if stretch and (stretch[-1].tokens, stretch[-1].number + 1) != (
@@ -218,7 +218,7 @@ def _stretches(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
 
 
 class _Reading:
-    """What the macros of a template read in a stretch of sentences."""
+    """Evaluates templates on consecutive sentences of one `Tokens`."""
 
     def __init__(self, stretch: Sequence[Sentence]) -> None:
         self.tokens = stretch[0].tokens
@@ -229,7 +229,7 @@ class _Reading:
         self.n_texts = 0
 
     def applied(self, lines: Sequence[TemplateLine]) -> CodedAttributes:
-        """The attributes of all tokens, one for each line."""
+        """Return the attributes of all tokens, (tokens, lines) codes."""
         macros = list(dict.fromkeys(macro for line in lines for macro in line.macros))
         codes = np.empty((len(macros), self.n), np.int32)
         begins: dict[tuple[str, int, int], int] = {}
@@ -258,12 +258,12 @@ class _Reading:
         return CodedAttributes(names.packed(), out)
 
     def _read(self, macro: Macro, begins: dict[tuple[str, int, int], int], out: np.ndarray) -> None:
-        """Write which text the macro reads at every token, marks beyond the ends of sentences."""
+        """Write the number of the text that the macro reads at each token into out (tokens,)."""
         key = macro.function, macro.column, macro.length
         here = self._values(macro)
         if key not in begins:
             begins[key] = self._added(here.values)
-        # Marks nearer than this are not needed: no sentence is that long.
+        # The nearest marks are never read if the row is farther than the longest sentence.
         skipped = max(abs(macro.row) - self.longest, 0)
         sign = "-" if macro.row < 0 else "+"
         marks = [f"_B{sign}{i}" for i in range(skipped + 1, abs(macro.row) + 1)]
@@ -279,7 +279,7 @@ class _Reading:
         )
 
     def _values(self, macro: Macro) -> Words:
-        """What the macro makes of the words in its column, at every token of the part."""
+        """Apply the macro's function to the words of its column, once per distinct word."""
         words = self.tokens.words(macro.column)
         if macro.function == "x":
             return words
@@ -292,7 +292,7 @@ class _Reading:
         return self.tokens.kept[key]
 
     def _added(self, texts: PackedNames) -> int:
-        """Add texts to those that names consist of, and return the place of the first."""
+        """Append texts to those that names consist of; return the index of the first."""
         self.texts.append(texts)
         self.n_texts += len(texts)
         return self.n_texts - len(texts)

@@ -1,4 +1,4 @@
-"""Lines of text files: plain or gzip, a path or standard input, with numbers for messages.
+"""Lines of text files, plain or gzip, from a path or standard input, numbered for messages.
 
 The rows of a Parquet file are read as lines of JSON.
 """
@@ -25,11 +25,11 @@ Path = str | os.PathLike[str]
 
 STANDARD_INPUT = "-"
 LONGEST = 2**28
-"""Bytes of a line; a small compressed file could else fill the memory."""
+"""Most bytes of a line: a small compressed file could otherwise fill the memory."""
 BLOCK = 2**20
-"""Bytes that are read at once."""
+"""Bytes read at once: system calls are few, and a block stays in the cache."""
 AHEAD = 2**24
-"""Characters that `Lines.head` keeps, unless a single line has more."""
+"""Characters that `Lines.head` keeps, unless a single line has more; bounds memory."""
 _OTHER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -39,7 +39,7 @@ _OTHER_MARKS = {
 
 
 class _BadLine(Exception):
-    """A line that cannot be converted to UTF-8, and the converted ones before it."""
+    """Raised for a line that cannot be decoded; holds the converted lines before it."""
 
     def __init__(self, error: UnicodeError, before: bytes) -> None:
         super().__init__()
@@ -47,10 +47,10 @@ class _BadLine(Exception):
 
 
 class Lines:
-    """The lines of a text file without their ends; to be read once.
+    """Iterates once over the lines of a text file, without line ends.
 
-    Recognised are gzip and Parquet, whatever the name, the byte order mark of UTF-8, and lines that
-    end as on Windows. Bytes that are no text are an error that names the line.
+    It recognises gzip and Parquet by content, the byte order mark of UTF-8, and line ends of
+    Windows. Bytes that are no text raise an error that names the line.
 
     Parameters
     ----------
@@ -66,18 +66,18 @@ class Lines:
         self.encoding = encoding
         self.name = "standard input" if self.path == STANDARD_INPUT else self.path
         self.number = 0
-        """Number of the line that was read last, from 1."""
+        """Number of the last line read, from 1."""
         self._file = _opened(self.path)
         try:
             head = self._file.peek(4)
         except OSError as error:
             raise self._unreadable(error) from None
         self._bytes = self._file
-        if head.startswith(b"\x1f\x8b"):  # gzip's own mark; its own lines are slow
+        if head.startswith(b"\x1f\x8b"):  # magic number of gzip; GzipFile alone is slow at lines
             self._bytes = io.BufferedReader(gzip.GzipFile(fileobj=self._file), 2**16)
         self.is_parquet = head.startswith(MARK)
         self._ahead: list[str] = []
-        """Lines that were read but not given out, the last first."""
+        """Lines read but not yielded yet, in reverse order."""
         self._rest = self._checked()
         if self.is_parquet:
             rows = rows_as_json(self._file, self.name)
@@ -89,7 +89,7 @@ class Lines:
             yield self._ahead.pop()
 
     def blocks(self) -> Iterator[bytes]:
-        """The lines that are left, many at a time, as UTF-8; the reader counts them."""
+        """Yield the remaining lines in blocks of UTF-8; the caller counts them."""
         if self._ahead:
             text = "".join(f"{line}\n" for line in reversed(self._ahead))
             self._ahead = []
@@ -97,7 +97,7 @@ class Lines:
         yield from self._rest
 
     def _read_ahead(self) -> bool:
-        """Split some more text into lines, if there is any."""
+        """Split one more block into lines; return False at the end."""
         block = next(self._rest, None)
         if block is None:
             return False
@@ -106,7 +106,7 @@ class Lines:
         return True
 
     def head(self, n: int) -> list[str]:
-        """The next n lines, fewer if they are very long or the last ones; they stay to be read."""
+        """Return the next n lines without consuming them; fewer at the end or if very long."""
         while len(self._ahead) < n and sum(map(len, self._ahead)) < AHEAD and self._read_ahead():
             pass
         sizes = accumulate(map(len, reversed(self._ahead)), initial=0)
@@ -114,12 +114,12 @@ class Lines:
         return [line for line, size in before if size < AHEAD]
 
     def error(self, message: str, line: int | None = None) -> FileFormatError:
-        """An error about a line, by default the last one read."""
+        """Return an error about a line, by default the last one read."""
         return FileFormatError(self.name, self.number if line is None else line, message)
 
     @property
     def fraction(self) -> float | None:
-        """How much of the file has been read; None if its size is not known."""
+        """Fraction of the file that has been read; None if its size is unknown."""
         try:
             size = os.fstat(self._file.fileno()).st_size
             return min(1.0, self._file.tell() / size) if size else None
@@ -143,11 +143,11 @@ class Lines:
         self.close()
 
     def _checked(self) -> Iterator[bytes]:
-        """Whole lines in UTF-8, many at a time; those before a fault come before its error."""
+        """Yield blocks of whole lines in UTF-8; lines before a fault precede its error."""
         number = 0
-        begun: list[bytes] = []  # pieces of a line whose end is still to come
+        begun: list[bytes] = []  # pieces of a line whose end is in a later block
         try:
-            # As much as is there at once: a pipe need not wait for more.
+            # read1 returns what is there: a pipe need not wait for a whole block.
             for raw in iter(partial(self._bytes.read1, min(BLOCK, LONGEST)), b""):
                 end = raw.rfind(b"\n") + 1
                 first = raw.find(b"\n") + 1 or len(raw)
@@ -172,7 +172,7 @@ class Lines:
             raise self._unreadable(error) from None
 
     def _sound_lines(self, block: bytes, number: int) -> Iterator[bytes]:
-        """The lines of a block, ``number`` lines into the file, up to the first that is no text."""
+        """Yield the lines of a block up to the first that is no text; ``number`` precede it."""
         if number == 0:
             block = self._without_mark(block)
             first = block.partition(b"\n")[0].rstrip(b"\r")
@@ -203,17 +203,17 @@ class Lines:
                 "it holds a zero byte, so it is a binary file; give a text file.", number
             )
         if error is not None:
-            found = "something in it"
+            wrong = "something in it"
             if isinstance(error, UnicodeDecodeError):
-                found = f"the byte 0x{error.object[error.start]:02x}"
+                wrong = f"the byte 0x{error.object[error.start]:02x}"
             raise self.error(
-                f"{found} is not {self.encoding.upper()}. If the file is in another "
+                f"{wrong} is not {self.encoding.upper()}. If the file is in another "
                 "encoding, name it (--encoding latin-1) or convert the file to UTF-8.",
                 number,
             )
 
     def _converted(self, block: bytes) -> bytes:
-        """The block as UTF-8; line by line, as each line of the file stands for itself."""
+        """Convert a block to UTF-8 line by line, to find the line at fault."""
         converted = []
         for line in block.split(b"\n"):
             try:
@@ -258,6 +258,6 @@ def _opened(path: str) -> io.BufferedReader:
 
 
 def shown(value: object, most: int = 80) -> str:
-    """A value as it appears in messages, cut short if it is long."""
+    """Return the repr of a value for messages, cut to ``most`` characters."""
     text = repr(value[: 2 * most]) if isinstance(value, str) else repr(value)
     return text if len(text) <= most else f"{text[: most - 4]}...{text[-1]}"

@@ -1,6 +1,6 @@
-"""The sentences of a column file, many at a time: words as places in the text, and by number.
+"""Sentences of a column file in arrays: words as offsets into the text, and as codes.
 
-What becomes a string is only what somebody looks at.
+Strings are made only of words that are looked at.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from robustruct.formats.text import Lines
 
 BLANKS, TAB = "blanks", "tab"
 AT_ONCE = 2**18
-"""Bytes of text that are taken apart together, if there are as many."""
+"""Bytes of text parsed together: enough for codes and templates to be shared by many tokens."""
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """A line with a number of columns that it must not have."""
+    """A line with a wrong number of columns."""
 
     line: int
     n_columns: int
@@ -34,7 +34,7 @@ class BadRow:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A value for each token, by its number among the different ones."""
+    """One value per token, as a code into the distinct values."""
 
     codes: np.ndarray
     """(tokens,) int32."""
@@ -42,7 +42,7 @@ class Words:
 
     @cached_property
     def strings(self) -> list[str]:
-        """The different values."""
+        """The distinct values."""
         return self.values.tolist()
 
 
@@ -56,15 +56,15 @@ class Tokens:
         self.lines_before = lines_before
         self._words: dict[int, Words] = {}
         self.kept: dict[tuple[str, int, int], Words] = {}
-        """What templates make of words, kept for the next sentences."""
+        """Cache of `Words` that macros of templates make of columns."""
 
     def sentences(self) -> list[Sentence]:
-        """All of them, in order."""
+        """Return all sentences in order."""
         cuts = self.arrays.offsets.tolist()
         return [Sentence(self, i, cuts[i], cuts[i + 1]) for i in range(len(cuts) - 1)]
 
     def words(self, column: int) -> Words:
-        """What stands in a column."""
+        """Return the words of a column."""
         if column not in self._words:
             numbers = Vocabulary()
             codes = np.empty(len(self.arrays.lines), np.int32)
@@ -81,34 +81,34 @@ class Sentence(Sequence[list[str]]):
     def __init__(self, tokens: Tokens, number: int, first: int, last: int) -> None:
         self.tokens = tokens
         self.number = number
-        """Among the sentences of ``tokens``."""
+        """Index among the sentences of ``tokens``."""
         self.first, self.last = first, last
 
     @property
     def n_columns(self) -> int:
-        """The same for all tokens."""
+        """Number of columns, equal for all tokens."""
         return int(self.tokens.arrays.widths[self.number])
 
     @property
     def lines(self) -> list[int]:
-        """The line of each token."""
+        """Line number of each token."""
         of_tokens = self.tokens.arrays.lines[self.first : self.last]
         return (of_tokens + self.tokens.lines_before).tolist()
 
     @property
     def line(self) -> int:
-        """The line of its first token."""
+        """Line number of the first token."""
         return int(self.tokens.arrays.lines[self.first]) + self.tokens.lines_before
 
     def column(self, number: int) -> list[str]:
-        """The words in one column."""
+        """Return the words of one column."""
         words = self.tokens.words(number)
         strings = words.strings
         return [strings[code] for code in words.codes[self.first : self.last].tolist()]
 
     @property
     def text(self) -> list[str]:
-        """All lines, comments included."""
+        """Lines of the file, comments included."""
         begin, end = self.tokens.arrays.spans[self.number].tolist()
         lines = _text(self.tokens.text[begin:end]).split("\n")
         return [line.rstrip("\r") for line in lines if line and not line.isspace()]
@@ -139,27 +139,27 @@ class Sentence(Sequence[list[str]]):
 def column_rules(
     n_columns: Sequence[int], separator: str = BLANKS, comment: str | None = None
 ) -> ColumnRules:
-    """How to take lines apart; see `sentences`."""
+    """Return the struct of parsing rules; arguments as in `sentences`."""
     mark = np.frombuffer((comment or "").encode("utf-8", "surrogatepass"), np.uint8)
     return ColumnRules(n_columns[0], n_columns[-1], separator == TAB, comment is not None, mark)
 
 
 def read_tokens(lines: Lines, rules: ColumnRules) -> Iterator[Tokens | BadRow]:
-    """The sentences of a file, many at a time; after a bad row there is nothing more."""
+    """Yield the sentences of a file, many at a time; a bad row is the last item."""
     blocks = lines.blocks()
     left, lines_before, at_end = b"", 0, False
     while not at_end:
         gathered, size = [left], len(left)
         fault: FileFormatError | None = None
         try:
-            # Twice what a long sentence has already, or every block would look through it again.
+            # At least double an unfinished sentence: parsing it again per block would be quadratic.
             while not at_end and size < max(AT_ONCE, 2 * len(left)):
                 block = next(blocks, None)
                 at_end = block is None
                 gathered.append(block or b"")
                 size += len(gathered[-1])
         except FileFormatError as error:
-            fault = error  # the sentences before it come first
+            fault = error  # raised after the sentences before it
         text = np.frombuffer(b"".join(gathered), np.uint8)
         counts = np.zeros(7, np.intp)
         count_columns(rules, text, len(text), at_end, counts)

@@ -1,1 +1,1 @@
-"""What is minimised: the cost, who the predictor is, and the bounds that certify it."""
+"""The objectives: cost, predictor, and the bounds that certify their minimum."""

@@ -1,4 +1,4 @@
-"""The outer problem, and what any point proves about it.
+"""The outer problem, and its primal and dual bounds.
 
     min over θ   (alpha/2)|θ|²  +  Σ_s share_s [ V(θ·Φ_s) − θ·Φ_s(y_s) ]
 
@@ -9,7 +9,7 @@ any θ and p, and for any q with θ(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)) 
                    + Σ_s share_s [ max_y (θ·Φ_s(y) + Σ_i w_i (L'p_i)(y_i)) − θ·Φ_s(y_s) ]
     dual(q)      = Σ_s share_s Σ_i w_i min_a (L r_i)_a  −  alpha/2 |θ(q)|²
 
-bracket the optimum. No stopping rule without them.
+bracket the optimum; every stopping rule uses them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from robustruct.scores import Scores
 
 @dataclass(frozen=True)
 class Outline:
-    """What an optimizer must know of a problem whose samples may be elsewhere."""
+    """Sizes and constants of a problem: all that an optimizer knows where samples are elsewhere."""
 
     alpha: float
     n_weights: int
@@ -53,10 +53,10 @@ class Outline:
     """See `Problem.l1`."""
 
     def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
-        """How far the bounds of a certificate can be off through rounding alone.
+        """Bound the rounding error of a certificate.
 
-        No number is the sum of more terms than there are nodes and weights, and together these
-        terms are no larger than what the costs, the scores and the penalty come to.
+        Each bound is a sum of at most n_nodes + n_weights terms, whose absolute values add up to
+        no more than those of costs, scores and penalty.
         """
         largest = float(max(theta.max(initial=0.0), -theta.min(initial=0.0)))
         sizes = self.cost_size + 2.0 * self.score_size * largest
@@ -66,7 +66,7 @@ class Outline:
 
     @classmethod
     def of_all(cls, parts: Sequence[Outline]) -> Outline:
-        """The outline of problems that share their weights and add up."""
+        """Add up the outlines of problems that share their weights."""
         return cls(
             parts[0].alpha,
             parts[0].n_weights,
@@ -82,7 +82,7 @@ class Outline:
 
 
 def arrays_of(name: str, matrix: FeatureMatrix) -> dict[str, np.ndarray]:
-    """The arrays that a matrix of features is made of."""
+    """Return the arrays that make up a feature matrix, by name."""
     if isinstance(matrix, np.ndarray):
         return {name: matrix}
     return {
@@ -94,11 +94,11 @@ def arrays_of(name: str, matrix: FeatureMatrix) -> dict[str, np.ndarray]:
 
 
 def absolute_sums(matrix: FeatureMatrix) -> np.ndarray:
-    """(rows,) the features of each row in absolute value, added up."""
+    """(rows,) sum of the absolute values of each row."""
     if isinstance(matrix, np.ndarray):
         return np.linalg.norm(matrix, 1, axis=1)
     sums = np.empty(matrix.shape[0])
-    for first in range(0, len(sums), 2**16):  # entries may fill most of the memory
+    for first in range(0, len(sums), 2**16):  # in pieces: a copy of all entries may not fit
         ends = matrix.indptr[first : first + 2**16 + 1]
         total = np.concatenate([[0.0], np.cumsum(np.abs(matrix.data[ends[0] : ends[-1]]))])
         sums[first : first + 2**16] = np.diff(total[ends - ends[0]])
@@ -106,22 +106,22 @@ def absolute_sums(matrix: FeatureMatrix) -> np.ndarray:
 
 
 def fingerprint_of(digests: Mapping[int, Mapping[str, str]]) -> dict[str, Any]:
-    """What all samples are, given the `Problem.digests` of every shard by its number.
+    """Combine the `Problem.digests` of all shards, by shard number, to an identity of the data.
 
-    By aspects, in users' words; digests begin with sha256.
+    Keys are aspects in users' words; values begin with "sha256".
     """
-    found: dict[str, Any] = {"the number of shards": len(digests)}
+    fingerprint: dict[str, Any] = {"the number of shards": len(digests)}
     for aspect in next(iter(digests.values())):
         text = " ".join(f"{number} {digests[number][aspect]}" for number in sorted(digests))
-        found[aspect] = f"sha256 {checksum(text, {})}"
-    return found
+        fingerprint[aspect] = f"sha256 {checksum(text, {})}"
+    return fingerprint
 
 
 def stakes(cost: np.ndarray) -> np.ndarray:
-    """(k,) by how much the choice of each label to predict can matter.
+    """(k,) how much predicting each label can change the cost, max_b |L[a, b] - median(L[:, b])|.
 
-    What all labels cost where b is true does not count, so a column is seen from its middle. None
-    is taken to be less than a millionth of the largest.
+    The median removes what all labels cost where b is true. No stake is less than a millionth of
+    the largest, as they are divided by.
     """
     stake = np.abs(cost - np.median(cost, axis=0)).max(axis=1)
     return np.maximum(stake, 1e-6 * stake.max())
@@ -130,8 +130,8 @@ def stakes(cost: np.ndarray) -> np.ndarray:
 def unit_of_temperature(cost: np.ndarray, mean_weight: float) -> float:
     """c0 = mean node weight times mean cost of a mistake (off the diagonal, above the least cost).
 
-    With c0 temperatures are free of units; adding a constant to the cost does not change it. Where
-    no label is dearer than another, or there is one only, a mistake counts as 1.
+    Temperatures in units of c0 are dimensionless; adding a constant to the cost does not change c0.
+    Where all costs are equal, or there is one label only, a mistake counts as 1.
     """
     mistakes = cost[~np.eye(len(cost), dtype=bool)] - cost.min()
     return mean_weight * (float(mistakes.mean()) if mistakes.any() else 1.0)
@@ -139,7 +139,7 @@ def unit_of_temperature(cost: np.ndarray, mean_weight: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be learnt: encoded samples, their labels, and the cost of mistakes."""
+    """A training problem: encoded samples, their labels, and the cost of mistakes."""
 
     design: Design
     labels: np.ndarray
@@ -147,7 +147,7 @@ class Problem:
     cost: np.ndarray
     """(k, k) L[a, b], cost of predicting a when the adversary plays b; the least is 0."""
     node_weight: np.ndarray
-    """(N,)"""
+    """(N,) w, weight of each node's cost."""
     share: np.ndarray
     """(S,) weight of each sample in the objective; sums to 1."""
     alpha: float
@@ -158,8 +158,8 @@ class Problem:
     relaxed: bool = False
     """True replaces every game by its relaxation to the local polytope."""
     offset: float = 0.0
-    """What was taken off every cost: it changes bounds by a constant and nothing else, but would
-    drown them if it stayed."""
+    """Subtracted from every cost. It shifts the bounds by a constant only, next to which, if large,
+    their difference would be lost to rounding."""
     temperature: float = 0.0
     """T, in the units of the cost; above 0 the objective is smooth: see objectives/smooth.py."""
     l1: float = 0.0
@@ -175,7 +175,7 @@ class Problem:
 
     @cached_property
     def outline(self) -> Outline:
-        """The problem without its samples."""
+        """Sizes and constants of this problem."""
         batch = self.design.batch
         return Outline(
             alpha=self.alpha,
@@ -191,7 +191,7 @@ class Problem:
         )
 
     def digests(self) -> dict[str, str]:
-        """Digests of all arrays that training depends on, by what they mean to users."""
+        """Digests of all arrays that training depends on, by aspect in users' words."""
         design, rules = self.design, self.constraints
         batch = design.batch
         aspects: dict[str, dict[str, np.ndarray]] = {
@@ -218,13 +218,13 @@ class Problem:
         return {aspect: checksum("", arrays) for aspect, arrays in aspects.items()}
 
     def scores(self, theta: np.ndarray) -> Scores:
-        """Scores under θ, with what the rules forbid at -inf."""
+        """Return scores under θ; forbidden labels and pairs score -inf."""
         plain = scores(self.design, theta, self.n_labels, self.n_jobs)
         return self.constraints.apply(plain, self.design)
 
     @property
     def truth(self) -> np.ndarray:
-        """(N, k) indicators of the labels; as large as scores, so nobody should keep them."""
+        """(N, k) indicators of the labels; as large as scores, so not to be cached."""
         indicators = np.zeros((len(self.labels), self.n_labels))
         indicators[np.arange(len(self.labels)), self.labels] = 1.0
         return indicators
@@ -233,8 +233,8 @@ class Problem:
     def label_masks(self) -> tuple[np.ndarray, np.ndarray]:
         """((N,) the row of each node, (rows, k) masks): -inf for labels that neither player plays.
 
-        See `TransitionMasks.label_masks`. The truth needs no mask; and forests that stand for a
-        graph must agree on masks, so there only a node's own rules count.
+        See `TransitionMasks.label_masks`. The truth needs no mask; and the forests of a
+        relaxed game must agree on masks, so there only a node's own rules count.
         """
         if self.truth_is_predictor or self.relaxed:
             return node_kinds(self.design), self.constraints.unary_masks()
@@ -247,10 +247,9 @@ class Problem:
 
     @cached_property
     def untrained(self) -> float:
-        """What knowing nothing costs: primal at θ = 0, the predictor uniform on the labels
-        it may play (or at the truth).
+        """Primal at θ = 0, with the predictor uniform on its allowed labels (or at the truth).
 
-        Without costs, the log loss of the same.
+        Without costs, the log loss of the uniform distribution.
         """
         if np.ptp(self.cost) == 0:
             T = self.temperature or 1.0
@@ -266,7 +265,7 @@ class Problem:
         return float((self.node_share * self.node_weight) @ worst)
 
     def _untrained_smooth(self) -> float:
-        """The same for T > 0; neighbours may at worst not know of each other."""
+        """`untrained` for T > 0; an upper bound, as rules about pairs are ignored."""
         row_of, masks = self.label_masks
         allowed = np.isfinite(masks)
         if self.truth_is_predictor:
@@ -282,21 +281,19 @@ class Problem:
 
     @cached_property
     def cost_scale(self) -> float:
-        """The unit of temperatures."""
+        """Unit of temperatures; see `unit_of_temperature`."""
         share = self.node_share
         return unit_of_temperature(self.cost, float(share @ self.node_weight / share.sum()))
 
     @property
     def cost_size(self) -> float:
-        """The largest cost of every node, with T times the largest entropy, added up by shares: no
-        expected cost is larger.
-        """
+        """Upper bound on the expected cost plus T times the entropy, weighted by shares."""
         costs = float(self.node_share @ self.node_weight * np.abs(self.cost).max())
         return costs + self.temperature * float(self.node_share.sum() * np.log(self.n_labels))
 
     @cached_property
     def score_size(self) -> float:
-        """What scores add up to, by shares, if all weights are 1: features in absolute value."""
+        """Sum of |features| over nodes and edges by shares: bounds scores where |θ| <= 1."""
         design, inner = self.design, np.flatnonzero(self.design.batch.parent >= 0)
         nodes = float(self.node_share @ absolute_sums(design.nodes))
         of_row = absolute_sums(design.edges)
@@ -305,13 +302,13 @@ class Problem:
 
     @cached_property
     def unavoidable(self) -> float:
-        """What the best answers cost even if all is known: dual with the adversary at the truth."""
+        """Cost of the best predictions where the truth is known: dual with the adversary at it."""
         least = np.diagonal(self.cost) if self.truth_is_predictor else self.cost.min(axis=0)
         return float((self.node_share * self.node_weight) @ least[self.labels])
 
     @property
     def taken_off(self) -> float:
-        """What is missing in bounds because ``offset`` was taken off the costs."""
+        """Constant missing in the bounds because ``offset`` was subtracted from the costs."""
         return self.offset * float(self.node_share @ self.node_weight)
 
     def primal(self, theta: np.ndarray, p: np.ndarray) -> float:
@@ -319,7 +316,7 @@ class Problem:
         return 0.5 * self.alpha * float(theta @ theta) + self.regret(theta, p)
 
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
-        """The part of the primal that is not the penalty."""
+        """Primal without the penalty."""
         regrets, offsets = np.empty(len(self.share)), self.design.batch.node_offsets
 
         def add(first: int, last: int) -> None:
@@ -328,14 +325,14 @@ class Problem:
                 regrets[a:b] = part._regrets(theta, p[offsets[a] : offsets[b]])
 
         whole = len(stretches(offsets[-1], self.n_labels)) == 1
-        if whole or self.design.batch.n_chords:  # elimination orders are for the whole batch
+        if whole or self.design.batch.n_chords:  # elimination orders belong to the whole batch
             regrets = self._regrets(theta, p)
         else:
             over_samples(add, offsets, self.n_jobs)
         return float(self.share @ regrets)
 
     def _regrets(self, theta: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """(S,)"""
+        """(S,) regret of each sample."""
         ψ = self.scores(theta)
         upper = upper_bounds(Game(ψ, self.cost, self.node_weight), p, self.n_jobs)
         return upper - score_of(ψ, self.labels)
@@ -352,7 +349,7 @@ class Problem:
         )
 
     def part(self, first: int, last: int) -> Problem:
-        """Samples first .. last-1, for one thread; only for trees."""
+        """Restrict a problem of trees to samples first .. last-1, for one thread."""
         lo, hi = self.design.batch.node_offsets[[first, last]]
         return replace(
             self,
@@ -364,7 +361,7 @@ class Problem:
         )
 
     def _stretches(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Samples first .. last-1 in ranges whose scores are small enough for the cache."""
+        """Split samples first .. last-1 into ranges whose scores fit in the cache."""
         offsets = self.design.batch.node_offsets
         n_nodes = offsets[last] - offsets[first]
         starts = [offsets[first] + a for a, _ in stretches(n_nodes, self.n_labels)]
@@ -376,7 +373,7 @@ class Problem:
         return self.gain(r) - 0.5 * self.alpha * float(theta_of_q @ theta_of_q)
 
     def gain(self, r: np.ndarray) -> float:
-        """The part of the dual that is not the penalty: what the adversary's r cost at least."""
+        """Dual without the penalty: the least expected cost under the adversary's r (N, k)."""
         if not self.cost.any():
             return 0.0
         expected = np.empty(len(r))
@@ -386,7 +383,7 @@ class Problem:
             if self.truth_is_predictor:
                 expected[some] = (r[some] * self.cost[self.labels[some]]).sum(axis=1)
                 continue
-            answers = self.cost @ r[some].T  # a row a label: minima over rows are quick
+            answers = self.cost @ r[some].T  # (k, nodes): minima along rows of nodes vectorise
             if masks.any():
                 answers -= masks.T[:, row_of[some]]
             answers.min(axis=0, out=expected[some])
@@ -395,7 +392,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """share_i (e_{y_i} − r_i), some rows at a time."""
+    """Rows share_i (e_{y_i} − r_i) of the gradient, computed by slices to save memory."""
 
     labels: np.ndarray
     r: np.ndarray
@@ -409,7 +406,7 @@ class Excess:
 
 
 def even_predictor(problem: Problem) -> np.ndarray:
-    """(N, k) the predictor that prefers no label to another, of those that can occur."""
+    """(N, k) the predictor that is uniform on the allowed labels of each node."""
     row_of, masks = problem.label_masks
     even = np.isfinite(masks) / np.isfinite(masks).sum(axis=1, keepdims=True)
     return even[row_of]

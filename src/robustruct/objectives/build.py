@@ -1,8 +1,8 @@
 """From samples and labels to the problem that training solves, whole or shard by shard.
 
-What shards have in common is decided once, from their summaries: `summarise` each, merge, and
-`plan_of` decides. Each shard then becomes a `Problem` where it lies, and
-the shards' objectives add up to that of all samples. Samples in memory are the case of one shard.
+`summarise` each shard, merge the summaries, and `plan_of` decides what all shards share: classes,
+feature space, costs, penalty. `Plan.assembled` then makes a `Problem` of each shard where it lies;
+the objectives of shards add up to that of all samples. Samples in memory are the case of one shard.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Truth:
         flat: bool = False,
         as_written: bool = False,
     ) -> Truth:
-        """Check what users pass for samples with ``sizes`` nodes.
+        """Check labels and weights that users pass for samples with ``sizes`` nodes.
 
         ``flat`` samples are rows, for which y is one array.
         """
@@ -94,25 +94,25 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class LabelSummary:
-    """What of labels and weights has to be known of all shards; summaries can be merged."""
+    """Labels and weights of a shard, summed up; summaries can be merged."""
 
     classes: np.ndarray
     """(k,) the different labels, sorted."""
     counts: np.ndarray
-    """(k,) total weight of the nodes with each."""
+    """(k,) total weight of the nodes with each label."""
     by_type: dict[str | int, np.ndarray]
-    """For each type of node the labels that its nodes have; empty without types."""
+    """Labels that nodes of each type have; empty without types."""
     n_samples: int
     sample_weight: float
-    """Sum over all samples."""
+    """Sum of the samples' weights."""
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
     n_nodes: float
-    """How many nodes there are, each as often as its sample weighs."""
+    """Number of nodes, each counted with the weight of its sample."""
 
     @property
     def mean_node_weight(self) -> float:
-        """A sample that weighs 2 counts as the same sample twice."""
+        """Mean over nodes; a sample of weight 2 counts like two equal samples."""
         return float(self.counts.sum()) / self.n_nodes
 
     @classmethod
@@ -135,7 +135,7 @@ class LabelSummary:
         )
 
     def merged(self, other: LabelSummary) -> LabelSummary:
-        """The summary of both."""
+        """Return the summary of the samples of both."""
         classes = sorted_labels([self.classes, other.classes])
         kinds = sorted_types([*self.by_type, *other.by_type])
         counts = np.zeros(len(classes))
@@ -157,9 +157,9 @@ class LabelSummary:
         )
 
     def with_numbers(self) -> LabelSummary:
-        """The same with labels as numbers, if they are text and all written like numbers.
+        """Convert labels to numbers if they are text that is written like numbers throughout.
 
-        One label of one shard can tell that they are not, so this is decided for all together.
+        A single label of one shard may rule that out, so it is decided after merging all.
         """
         if not self.as_written:
             return self
@@ -183,16 +183,16 @@ class LabelSummary:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All that has to be known of a shard before any is encoded."""
+    """Features and labels of a shard, summed up before any shard is encoded."""
 
     features: FeatureSummary
     labels: LabelSummary | None
     """None where there are no samples."""
     bad_labels: BadLabels = NONE_BAD
-    """Those that were put right."""
+    """Labels that broke the tagging scheme and were repaired or dropped."""
 
     def merged(self, other: Summary) -> Summary:
-        """The summary of both; shards that do not fit together are an error that names them."""
+        """Return the summary of both; an error names shards that do not fit together."""
         bad = self.bad_labels.merged(other.bad_labels)
         if self.labels is None or other.labels is None:
             return replace(other if self.labels is None else self, bad_labels=bad)
@@ -227,34 +227,34 @@ def _truth(corpus: Corpus, sizes: np.ndarray) -> Truth:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is decided once for all samples: it makes a `Problem` of each shard of them."""
+    """Decisions that all shards share; makes a `Problem` of each shard."""
 
     space: FeatureSpace
     classes: np.ndarray
     type_labels: dict[str | int, np.ndarray]
-    """For each type of node the labels it may get; empty without types."""
+    """Labels that nodes of each type may get; empty without types."""
     rules: TransitionMasks
     cost: np.ndarray
     """(k, k) costs [true, predicted], class weights included."""
     objective: str
     """See `Settings`."""
     unit: float
-    """What a temperature of 1 comes to, in the units of the cost."""
+    """Cost that a temperature of 1 stands for; see `unit_of_temperature`."""
     temperature: float
-    """Free of units; infinite for a likelihood."""
+    """Dimensionless; infinite for a likelihood."""
     alpha: float
     stake: float
     """What the dearest mistake costs on a node of mean weight; that weight if all are free."""
     weight: float
-    """Sum of all samples' weights; a sample's share in the objective is its part of it."""
+    """Sum of all samples' weights; a sample's share is its own weight divided by it."""
     inference: str
     n_jobs: int | None
     l1: float = 0.0
     standardization: Standardization = field(default_factory=Standardization)
-    """What training does to dense features."""
+    """Standardization of dense features in training."""
 
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
-        """The same for another objective, temperature and penalty."""
+        """Return the plan for another objective, temperature and penalty."""
         return replace(self, objective=objective, temperature=temperature, alpha=alpha)
 
     def usual_alpha(self, temperature: float) -> float:
@@ -268,23 +268,24 @@ class Plan:
 
     @property
     def absolute_temperature(self) -> float:
-        """T of the training problem; without costs their unit is free."""
+        """T of the training problem in units of the cost; 1 without costs, which have no unit."""
         return 1.0 if self.temperature == np.inf else self.temperature * self.unit
 
     @property
     def _game_cost(self) -> np.ndarray:
-        """(k, k) costs as training takes them, [predictor's label, adversary's label].
+        """(k, k) costs of training, [predictor's label, adversary's label].
 
-        The hinge prices predicting b where y is true: its predictor plays y, its adversary b.
+        In a hinge the predictor plays the truth y and the adversary the prediction b, so rows are
+        true labels, as users give them.
         """
         if self.temperature == np.inf:
             return np.zeros_like(self.cost)
         return self.cost if self.objective == "hinge" else predicted_first(self.cost)
 
     def retuned(self, problem: Problem) -> Problem:
-        """A problem of the same samples for this objective, temperature and penalty."""
+        """Return the problem of the same samples with this objective, temperature and penalty."""
         cost = self._game_cost
-        offset = float(cost.min())  # the least cost is 0
+        offset = float(cost.min())  # afterwards the least cost is 0
         return replace(
             problem,
             truth_is_predictor=self.objective == "hinge",
@@ -295,8 +296,8 @@ class Plan:
         )
 
     def learnt(self) -> dict[str, Any]:
-        """The attributes that a model has before it is trained."""
-        found: dict[str, Any] = {
+        """Return the attributes that a model gets before it is trained."""
+        attributes: dict[str, Any] = {
             "classes_": self.classes,
             "cost_": self.cost,
             "alpha_": self.alpha,
@@ -305,18 +306,18 @@ class Plan:
             "_space": self.space,
             "_rules": self.rules,
         }
-        return {**found, "type_labels_": self.type_labels} if self.type_labels else found
+        return {**attributes, "type_labels_": self.type_labels} if self.type_labels else attributes
 
     def weights_for_given(self, theta: np.ndarray) -> np.ndarray:
-        """Weights for features as they are given, from those that training has found."""
+        """Map weights of standardised columns to weights of columns as given."""
         return self.standardization.weights_for_given(self.space, theta, len(self.classes))
 
     def weights_for_training(self, coef: np.ndarray) -> np.ndarray:
-        """The other way round: what to begin with."""
+        """Map weights of columns as given to weights of standardised columns, for warm starts."""
         return self.standardization.weights_for_training(self.space, coef, len(self.classes))
 
     def assembled(self, corpus: Corpus) -> Problem | None:
-        """The problem of one shard; None if it has no samples, or none with a weight."""
+        """Return the problem of one shard; None if it has no samples with a positive weight."""
         if not len(corpus):
             return None
         with errors_at_lines(corpus.name, corpus.lines):
@@ -330,7 +331,7 @@ class Plan:
             return self.problem(design, truth) if truth.sample_weight.any() else None
 
     def problem(self, design: Design, truth: Truth, relaxed: bool = False) -> Problem:
-        """The problem of samples that are encoded in ``space``."""
+        """Return the problem of samples that are encoded in ``space``."""
         names = self.classes
         if truth.as_written:  # numbers are read only where they are spelt as Python spells them
             names = as_labels([str(label) for label in names.tolist()])
@@ -353,7 +354,7 @@ class Plan:
 
 
 class Settings(Protocol):
-    """The parameters of a model that decide what is minimised."""
+    """Parameters of a model that define its objective."""
 
     loss: Any
     alpha: float | None
@@ -371,21 +372,23 @@ class Settings(Protocol):
 
 
 def relaxes(objective: str, inference: str, batch: Batch, n_labels: int) -> bool:
-    """Whether games on these samples are to be relaxed; a likelihood is exact, or refused."""
+    """Return whether to relax the games of these samples; a likelihood is exact, or refused."""
     if batch.n_chords == 0 or inference == "exact" or objective == "likelihood":
         return False
     return inference == "relaxed" or not batch.buckets.fit(n_labels).all()
 
 
 def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
-    """What is decided once for all shards that ``summary`` sums up.
+    """Return the plan for all shards that ``summary`` sums up.
 
-    Attributes that were given fewer than ``min_count`` times get no weight.
+    Attributes that occur fewer than ``min_count`` times get no weight.
     """
     space = FeatureSpace.of_summary(summary.features, bias=settings.bias, min_count=min_count)
     assert summary.labels is not None  # where there are features there are labels
     summary.bad_labels.warn(Constraints.of(settings.constraints))
-    plan = planned(settings, space, summary.labels)  # samples may be elsewhere
+    plan = planned(
+        settings, space, summary.labels
+    )  # nodes may be in other processes: none are counted
     if not settings.standardize:
         return plan
     sides = summary.features.nodes, summary.features.edges
@@ -396,7 +399,7 @@ def plan_of(settings: Settings, summary: Summary, min_count: int = 1) -> Plan:
 def in_memory(
     settings: Settings, X: Any, y: Any, sample_weight: Any = None, node_weight: Any = None
 ) -> tuple[Plan, Problem]:
-    """The plan and the problem of samples that are all here, encoded as their space is learnt."""
+    """Return plan and problem of samples in memory, which are encoded in one pass."""
     parts = Parts.of(X)
     space, design = FeatureSpace.fit(parts, bias=settings.bias)
     batch = design.batch
@@ -422,7 +425,7 @@ def planned(
     n_nodes: int = 0,
     n_with_edges: int = 0,
 ) -> Plan:
-    """What a model's parameters make of all samples' features and labels.
+    """Return the plan for these features and labels; refuse a fit that memory cannot hold.
 
     ``n_nodes`` and ``n_with_edges`` count nodes, and samples with edges, in this process.
     """

@@ -22,28 +22,29 @@ from robustruct.objectives.adversarial import Problem
 
 __all__ = ["Likelihood"]
 
-INERTIA = 0.8  # of the average; with 0.5 to 0.9 gaps are alike
-NEWTON = 8  # steps towards the best c; every c is a bound
+INERTIA = 0.8  # weight of the past in the moving average; gaps are alike for 0.5 to 0.9
+NEWTON = 8  # most steps towards the best c; every c gives a valid bound
 
 
 class LowerBounds:
-    """What the Gibbs distributions that are met on the way prove about the optimum.
+    """Lower bounds on the optimum from the Gibbs distributions of the iterates.
 
-    Steps go to and fro where the objective is narrow, and the gradients with them: under a weak
-    penalty the last one alone proves little. The mean of distributions is one as well, and has at
-    least their mean entropy, as entropy is concave: on wnut17 with l1 = alpha / 2 = 0.1 / n the gap
-    after 100 passes is 4 % with the mean and 33 % without. Mixing with the truth, which has neither
-    entropy nor moments, gives c H and c G for any part c: else a bad θ would prove nothing.
+    Iterates oscillate in narrow valleys, and gradients with them: under a weak penalty the last
+    gradient alone gives a weak bound. A moving average of the distributions is a distribution too,
+    and has at least their average entropy, as entropy is concave: on wnut17 with l1 = alpha / 2 =
+    0.1 / n the gap after 100 passes is 4 % with the average and 33 % without. Mixing with the
+    truth, which has neither entropy nor moments, gives c H and c G for any c in [0, 1]; without it
+    a bad θ would prove nothing.
     """
 
     def __init__(self, alpha: float, squares: np.ndarray, l1: np.ndarray) -> None:
-        """``squares`` of rows of weights; ``l1`` of all, or (1,) where it is the same."""
+        """``squares`` (rows,): s of core/vectors.c; ``l1`` (n_weights,), or (1,) if constant."""
         self.penalties = squares, alpha, l1
         self.entropy = 0.0
         self.gradient: np.ndarray | None = None
 
     def bound(self, loss: float, theta: np.ndarray, gradient: np.ndarray) -> float:
-        """The best bound at hand; ``loss`` and ``gradient`` are those without penalties."""
+        """Return the better bound of θ and the average; loss and gradient have no penalties."""
         entropy = loss - float(gradient @ theta)
         if self.gradient is None:
             self.entropy, self.gradient = entropy, gradient.copy()
@@ -54,7 +55,7 @@ class LowerBounds:
         return max(self._best(entropy, gradient), self._best(self.entropy, self.gradient))
 
     def _best(self, entropy: float, gradient: np.ndarray) -> float:
-        """c H − conjugate(c G) at the best c, by Newton's method."""
+        """Maximise c H − conjugate(c G) over c by Newton's method."""
         part, best = 1.0, 0.0
         for _ in range(NEWTON):
             value, slope, bend = elastic_conjugate(gradient, *self.penalties, part)
@@ -77,9 +78,9 @@ class Likelihood:
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         problem = self.problem
         scores = problem.scores(theta)
-        found = marginals(scores, share=problem.share, n_jobs=problem.n_jobs)
-        regret = found.log_partition - score_of(scores, problem.labels)
-        nodes = problem.node_share[:, None] * found.nodes
-        gradient = adjoint(problem.design, nodes, found.table_sums, problem.n_jobs)
+        gibbs = marginals(scores, share=problem.share, n_jobs=problem.n_jobs)
+        regret = gibbs.log_partition - score_of(scores, problem.labels)
+        nodes = problem.node_share[:, None] * gibbs.nodes
+        gradient = adjoint(problem.design, nodes, gibbs.table_sums, problem.n_jobs)
         gradient -= self.observed
         return float(problem.share @ regret), gradient

@@ -1,7 +1,7 @@
-"""How much memory a fit takes, estimated and refused before any is taken.
+"""Estimates the memory of a fit, and refuses one that is too large before it starts.
 
-Weights of transitions grow with the square of the number of labels, so that a small file whose
-label column is not what it seems can ask for more than any machine has.
+Weights of transitions grow with the square of the number of labels, so a small file whose label
+column was chosen by mistake can need more than any machine has.
 """
 
 from __future__ import annotations
@@ -16,44 +16,45 @@ from robustruct.parallel import available_memory
 
 
 class Need(NamedTuple):
-    """Numbers of 8 bytes that a fit holds at once, as measured."""
+    """float64 numbers that a fit holds at its peak, as measured, per unit of size."""
 
     weight: float
-    """For every weight."""
+    """Per weight."""
     node: float
-    """For every label of every node."""
+    """Per label of every node."""
     pair: float
-    """For every pair of labels."""
+    """Per pair of labels."""
     sample: float
-    """For every pair of labels and sample with edges."""
+    """Per pair of labels of every sample with edges."""
 
 
-QUASI_NEWTON = Need(66, 4, 0, 0)  # it remembers many steps
+# Measured, by optimizer.
+QUASI_NEWTON = Need(66, 4, 0, 0)  # L-BFGS keeps pairs of past steps and gradients
 ORTHANT_WISE = Need(5, 3, 7, 0)
 DUAL = Need(3, 4, 10, 0)
 NATURAL = Need(2, 4, 15, 1)
 
 
 class Sizes(NamedTuple):
-    """What memory depends on."""
+    """Sizes that memory depends on."""
 
     n_labels: int
     n_features: int
-    """Of nodes."""
+    """Number of node features."""
     n_weights: int
     n_nodes: int = 0
-    """In this process, as all that follows."""
+    """Nodes in this process."""
     n_with_edges: int = 0
-    """Samples."""
+    """Samples with edges in this process."""
 
     def bytes(self, need: Need) -> float:
-        """What a fit of this size takes."""
+        """Return the bytes that a fit of this size takes."""
         k = float(self.n_labels)
         parts = (self.n_weights, self.n_nodes * k, k * k, self.n_with_edges * k * k)
         return 8.0 * float(np.dot(need, parts))
 
     def with_labels(self, n_labels: int) -> Sizes:
-        """The same with another number of labels."""
+        """Return the sizes for another number of labels."""
         k, d = self.n_labels, self.n_features
         tables = (self.n_weights - d * k) // (k * k)
         weights = d * n_labels + tables * n_labels * n_labels
@@ -61,7 +62,7 @@ class Sizes(NamedTuple):
 
 
 def need_of(objective: str, temperature: float, l1: float) -> Need:
-    """What the usual optimizer of an objective holds."""
+    """Return the need of the default optimizer of an objective."""
     if objective == "likelihood":
         return ORTHANT_WISE if l1 > 0 else QUASI_NEWTON
     return NATURAL if temperature > 0 else DUAL

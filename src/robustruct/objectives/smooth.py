@@ -8,8 +8,8 @@ smooth AGM. For any θ and p, and for any distribution q over labellings with no
     primal(θ, p) = alpha/2 |θ|² + Σ_s share_s [ T log Z_s(...) − θ·Φ_s(y_s) ]
     dual(q)      = Σ_s share_s [ Σ_i w_i min_a (L r_i)_a + T H(q_s) ]  −  |G(q)|² / (2 alpha)
 
-bracket the optimum, with the moments G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)). Both are sums over
-samples but for the penalties, so those of shards add up.
+bracket the optimum, with the moments G(q) = Σ_s share_s (Φ_s(y_s) − Φ_s(q_s)). Without
+the penalties both are sums over samples, so those of shards add up.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from robustruct.features.matrix import sparse_rows, transposed_product
 from robustruct.objectives.adversarial import Excess, Problem
 from robustruct.parallel import over_samples
 
-LANES = 8  # numbers of float32 in a vector: rows over labels are padded to a multiple
+LANES = 8  # float32 numbers in 256 bits: the core takes rows of labels padded to a multiple
 
 
 def padded(rows: np.ndarray, fill: float, dtype: type = np.float32) -> np.ndarray:
-    """Rows (..., k) with columns of ``fill`` up to the next multiple of LANES."""
+    """Pad rows (..., k) with ``fill`` to the next multiple of LANES."""
     k = rows.shape[-1]
     out = np.full((*rows.shape[:-1], k + -k % LANES), fill, dtype)
     out[..., :k] = rows
@@ -51,7 +51,7 @@ def padded(rows: np.ndarray, fill: float, dtype: type = np.float32) -> np.ndarra
 
 
 def forbidding(mask: np.ndarray) -> np.ndarray:
-    """Masks of 0 and -inf as kernels take them."""
+    """Convert masks (..., k) of 0 and -inf to padded ones of 0 and FORBIDDEN."""
     return padded(np.where(np.isneginf(mask), FORBIDDEN, 0.0), FORBIDDEN)
 
 
@@ -76,7 +76,7 @@ class SmoothObjective:
         )
 
     def _own_tables(self) -> LabelledGraphs:
-        """The graphs, with the numbers of each sample's own tables."""
+        """Return the graphs, with a number for each distinct table of every sample."""
         problem, design = self.problem, self.problem.design
         batch = design.batch
         slots = np.flatnonzero(batch.parent >= 0)
@@ -94,13 +94,13 @@ class SmoothObjective:
 
     @cached_property
     def arrays(self) -> SmoothProblem:
-        """What the core takes."""
+        """The problem as a struct of the core."""
         return SmoothProblem(
             self.samples, self.features, self.rules, self._trees(), self.nodes.shape[1]
         )
 
     def _trees(self) -> JunctionTrees:
-        """Cliques, where samples have cycles."""
+        """Return the junction trees of samples with cycles; empty without any."""
         batch, nothing = self.problem.design.batch, np.zeros(0, np.intp)
         if not batch.n_chords:
             end = np.zeros(1, np.intp)
@@ -110,7 +110,7 @@ class SmoothObjective:
 
     @cached_property
     def longest(self) -> tuple[int, int]:
-        """(nodes, own tables) of the samples with the most."""
+        """Most nodes, and most own tables, of any sample; for the size of scratch memory."""
         most = (
             int(np.diff(self.samples.offsets).max()),
             int(np.diff(self.samples.table_start).max()),
@@ -122,35 +122,35 @@ class SmoothObjective:
         return self.rules.unary_mask.shape[1]
 
     def costs(self, p0: np.ndarray) -> PaddedCosts:
-        """The cost matrix and the node weights, as visits take them."""
+        """Return cost matrix, node weights and centre p0 (N, width), padded, in float32."""
         cost, weight = self.problem.cost, self.problem.node_weight.astype(np.float32)
         return PaddedCosts(padded(cost.T, 0.0), padded(cost, 0.0), weight, p0)
 
     def settings(self, temperature: float, inv_mu: float = 0.0) -> SmoothSettings:
-        """The numbers of a pass."""
+        """Return the scalar settings of a pass."""
         return SmoothSettings(float(temperature), float(inv_mu), self.player)
 
     def rows(self, theta: np.ndarray) -> np.ndarray:
-        """θ as rows (d + k e, k): of the features of nodes, then k of each of edges."""
+        """View θ as rows (d + k e, k): one per node feature, then k per edge feature."""
         return theta.reshape(-1, self.problem.n_labels)
 
     @cached_property
     def node_rows(self) -> np.ndarray:
-        """(N,) the row of each node among those of all samples."""
+        """(N,) row of each node in `GibbsAdversary`."""
         samples, batch = self.samples, self.problem.design.batch
         before = np.repeat(samples.table_start[:-1], np.diff(samples.offsets))
         return np.arange(batch.n_nodes) + self.problem.n_labels * before
 
     @cached_property
     def table_rows(self) -> np.ndarray:
-        """(k tables,) the rows of own tables among those of all samples."""
+        """(k tables,) rows of own tables in `GibbsAdversary`."""
         n_rows = len(self.node_rows) + self.problem.n_labels * len(self.samples.row)
         return np.delete(np.arange(n_rows), self.node_rows)
 
     # ------------------------------------------------------------------------------------- bounds
 
     def regret(self, theta: np.ndarray, p: np.ndarray) -> float:
-        """The part of the primal that is not the penalty, at the predictor p (N, width)."""
+        """Return the primal without its penalty at the predictor p (N, width)."""
         problem, regrets = self.problem, np.empty(len(self.problem.share))
         cost = padded(problem.cost, 0.0, np.float64)
         costs, settings = (
@@ -167,7 +167,7 @@ class SmoothObjective:
         return float(problem.share @ regrets)
 
     def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:
-        """Into ``out``: G(q). Return the part of the dual that is not the penalty."""
+        """Write G(q) into ``out``, and return the dual without its penalty."""
         problem, design = self.problem, self.problem.design
         k, n_rows = problem.n_labels, self.problem.design.edges.shape[0]
         r = np.empty((design.batch.n_nodes, k))

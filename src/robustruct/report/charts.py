@@ -1,9 +1,8 @@
-"""Charts as inline SVG and tables; colours are classes, so that the page decides on them.
+"""Charts as inline SVG and tables; colours are CSS classes, defined by the page.
 
-No element has a style of its own: the policy of the page allows its one style sheet alone.
-
-Places are percentages of the chart's box, so that a chart is as wide as the page lets it while its
-words keep their size.
+No element has a style of its own: the content security policy allows one style sheet only.
+Positions are percentages of the chart's box, so that a chart fills the width of the page while its
+text keeps its size.
 """
 
 from __future__ import annotations
@@ -18,32 +17,32 @@ import numpy as np
 from robustruct.charts import Axis, BarChart, IntervalChart, Line, LineChart, Matrix, ticks
 from robustruct.report.html import Html, scroll, shortened, tag
 
-HEIGHT, ROW = 280, 34  # pixels, of a chart of lines and of an interval
-MOST_POINTS = 120  # of a line
+HEIGHT, ROW = 280, 34  # pixels: of a line chart, and of a row of intervals with its label
+MOST_POINTS = 120  # of a line; each is an element with a tooltip, which makes the file larger
 
 
 @dataclass(frozen=True)
 class DrawnScale:
-    """From values to places, 0 at the low end and 1 at the high one."""
+    """Maps values to positions, 0 at the low end and 1 at the high one."""
 
     low: float
     high: float
     log: bool = False
 
     def place(self, value: float) -> float:
-        """Where a value is drawn."""
+        """Return the position of a value, clipped to the ends."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(at)
         return 0.5 if high == low else (at - low) / (high - low)
 
     def ticks(self) -> list[float]:
-        """Round numbers between the ends."""
+        """Return round numbers between the ends."""
         return ticks(self.low, self.high, log=self.log)
 
 
 def scale_for(axis: Axis, values: Sequence[float]) -> DrawnScale:
-    """A scale over values, or over the positive ones of a logarithmic axis."""
+    """Return a scale over values, or over the positive ones on a logarithmic axis."""
     if axis.log:
         positive = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
         low, high = min(positive), max(positive)
@@ -54,12 +53,12 @@ def scale_for(axis: Axis, values: Sequence[float]) -> DrawnScale:
 
 
 def short(label: str) -> str:
-    """A label that fits beside a chart; tooltips have all of it."""
+    """Shorten a label to fit beside a chart; tooltips show all of it."""
     return shortened(label, 16)
 
 
 def line_chart(chart: LineChart) -> Html:
-    """Lines; every point has a tooltip."""
+    """Draw lines; every point has a tooltip."""
     lines = [line for line in chart.lines if len(line.x)]
     x_scale = scale_for(chart.x, [x for line in lines for x in line.x])
     y_scale = scale_for(chart.y, [y for line in lines for y in line.y])
@@ -77,12 +76,12 @@ def line_chart(chart: LineChart) -> Html:
 
 
 def _line(line: Line, x_scale: DrawnScale, y_scale: DrawnScale) -> list[Html]:
-    kept = _spread(len(line.x), line.marked)
-    places = [(x_scale.place(line.x[i]), 1 - y_scale.place(line.y[i])) for i in kept]
+    points = _spread(len(line.x), line.marked)
+    places = [(x_scale.place(line.x[i]), 1 - y_scale.place(line.y[i])) for i in points]
     name = line.name.lower()
     path = " ".join(f"{1000 * x:.1f},{1000 * y:.1f}" for x, y in places)
     stroke = tag("polyline", points=path, class_=f"line {name}", vector_effect="non-scaling-stroke")
-    # Points of a path cannot be percentages: a picture of its own is stretched over the box.
+    # Points of a polyline cannot be percentages: an inner SVG is stretched over the box.
     drawn = [
         tag(
             "svg",
@@ -93,7 +92,7 @@ def _line(line: Line, x_scale: DrawnScale, y_scale: DrawnScale) -> list[Html]:
             height="100%",
         )
     ]
-    for i, (x, y) in zip(kept, places, strict=True):
+    for i, (x, y) in zip(points, places, strict=True):
         size = 6.0 if i == line.marked else 3.5
         drawn.append(
             tag(
@@ -110,15 +109,15 @@ def _line(line: Line, x_scale: DrawnScale, y_scale: DrawnScale) -> list[Html]:
 
 
 def _spread(n: int, marked: int | None) -> list[int]:
-    """At most MOST_POINTS of n places and the marked one, the first and the last among them."""
+    """Choose at most MOST_POINTS of n points, both ends among them, and the marked one."""
     if n <= MOST_POINTS:
         return list(range(n))
-    kept = set((np.geomspace(1, n, MOST_POINTS).astype(int) - 1).tolist())
-    return sorted(kept if marked is None else kept | {marked})
+    points = set((np.geomspace(1, n, MOST_POINTS).astype(int) - 1).tolist())
+    return sorted(points if marked is None else points | {marked})
 
 
 def _grid(axis: Axis, scale: DrawnScale) -> list[Html]:
-    """The x axis."""
+    """Draw the x axis with its grid."""
     drawn = []
     for value in scale.ticks():
         x = _percent(scale.place(value))
@@ -133,13 +132,13 @@ def _percent(share: float) -> str:
 
 
 def _box(title: str, drawn: list[Any], height: int) -> Html:
-    """A picture with room for what is written around it."""
+    """Wrap a drawing in a box that leaves room for tick labels."""
     picture = tag("svg", drawn, height=height, role="group", aria_label=title, data_rove=True)
     return tag("div", picture, class_="box")
 
 
 def legend(names: Sequence[str]) -> Html:
-    """The colour of each method."""
+    """Draw the colour of each method with its name."""
     entries = [
         tag("span", tag("i", class_=f"swatch {name.lower()}"), name, class_="entry")
         for name in names
@@ -148,7 +147,7 @@ def legend(names: Sequence[str]) -> Html:
 
 
 def interval_chart(chart: IntervalChart) -> Html:
-    """Dots with whiskers."""
+    """Draw dots with whiskers."""
     ends = [value for one in chart.intervals for value in (one.low, one.high)]
     scale = scale_for(chart.axis, ends)
     n = len(chart.intervals)
@@ -168,7 +167,7 @@ def interval_chart(chart: IntervalChart) -> Html:
 
 
 def heat_map(chart: Matrix) -> Html:
-    """A table coloured by its values; arrow keys go from cell to cell."""
+    """Draw a table coloured by its values; arrow keys go from cell to cell."""
     labels = chart.labels
     small = len(labels) > 12
     head = tag(
@@ -200,7 +199,7 @@ def heat_map(chart: Matrix) -> Html:
 
 
 def bar_chart(chart: BarChart) -> Html:
-    """For each label one bar per method."""
+    """Draw for each label one bar per method."""
     largest = max((float(v.max()) for v in chart.heights.values()), default=0.0) or 1.0
     rows = []
     for i, label in enumerate(chart.labels):

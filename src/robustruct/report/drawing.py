@@ -1,4 +1,4 @@
-"""Samples drawn: a sequence as a strip, anything else as a tree, with p and q on every node."""
+"""Drawings of samples: a sequence as a strip, other graphs as a tree, with p and q on each node."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 from robustruct.charts import SampleChart
 from robustruct.report.html import Html, scroll, shortened, tag
 
-BOX = (56.0, 40.0)  # of the small charts
+# In pixels. Nodes of a tree are apart by more than their boxes, which are BOX with a label above, a
+# caption and marks below; MARGIN is half a column and some air.
+BOX = (56.0, 40.0)  # width and height of the chart of p and q on a node
 COLUMN, LEVEL = 84.0, 126.0  # between nodes of a tree
 MARGIN = 52.0
-LONGEST = 18  # characters of a label or word in a strip
+LONGEST = (
+    18  # characters of a label or word in a strip; a longer one would widen its column too much
+)
 
 
 def drawing(chart: SampleChart) -> Html:
-    """The sample with labels, predictor p (upwards) and adversary q (downwards)."""
+    """Draw a sample with labels, predictor p (upwards) and adversary q (downwards)."""
     return scroll(_strip(chart) if chart.is_chain else _tree(chart), chart.title)
 
 
@@ -106,7 +110,7 @@ def _tree(chart: SampleChart) -> Html:
 
 
 def _marks(chart: SampleChart, node: int) -> list[Html]:
-    """A dot per method, filled where it is right."""
+    """Draw a dot per method, filled where it is right."""
     drawn = []
     for m, name in enumerate(chart.predicted):
         right = chart.is_right(name, node)
@@ -117,7 +121,7 @@ def _marks(chart: SampleChart, node: int) -> list[Html]:
 
 
 def _strategies(chart: SampleChart, node: int) -> list[Html]:
-    """Bars of p above a line and of q below it, one per label."""
+    """Draw bars of p above a line and of q below it, one per label."""
     p, q = chart.predictor[node], chart.adversary[node]
     width, height = BOX
     middle = height / 2

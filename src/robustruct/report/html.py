@@ -1,4 +1,4 @@
-"""Elements of a page. Text from outside is escaped unless it is an element already."""
+"""Builds the elements of a page; all text is escaped unless it is `Html`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _VOID = frozenset({"br", "link", "meta"})
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Markup: text that needs no escaping."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """An element. Attributes: ``class_`` is class, ``data_tip`` is data-tip; None leaves one out.
+    """Return an element. Attributes: ``class_`` is class, ``data_tip`` data-tip; None omits one.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def text(*children: Any) -> Html:
-    """Children one after the other; lists are taken apart, None is nothing."""
+    """Concatenate children; lists are flattened, None is skipped."""
     parts = []
     for child in children:
         if child is None:
@@ -45,15 +45,15 @@ def text(*children: Any) -> Html:
 
 
 def shortened(value: Any, length: int) -> str:
-    """At most ``length`` characters of a text."""
+    """Cut a text to at most ``length`` characters."""
     written = str(value)
     return written if len(written) <= length else written[: length - 1] + "…"
 
 
 def scroll(content: Html, name: str | None = None) -> Html:
-    """Content that may be wider than the page; with a name, keys can scroll it too.
+    """Let content scroll that may be wider than the page; with a name, by keys too.
 
-    What has tooltips needs no name: keys that move between these scroll as well.
+    Content with tooltips needs no name: keys that move between tooltips scroll as well.
     """
     if name is None:
         return tag("div", content, class_="scroll")

@@ -1,4 +1,4 @@
-"""The page: what was compared, how training went, what mistakes cost, examples, weights."""
+"""The page: tabs for the comparison, convergence, mistakes, examples and weights."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from robustruct.report.charts import bar_chart, heat_map, interval_chart, legend
 from robustruct.report.drawing import drawing
 from robustruct.report.html import Html, scroll, tag, text
 
-MOST_LABELS = 30  # of a matrix; those that cost most
-TOP_FEATURES = 6
+MOST_LABELS = 30  # of a matrix, those that cost most: more rows do not fit on a screen
+TOP_FEATURES = 6  # for and against each label; more would crowd the table
 
 
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -29,7 +29,7 @@ def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 
 
 def render(comparison: Comparison) -> str:
-    """The report of a comparison as one HTML page."""
+    """Return the report of a comparison as one HTML page."""
     tabs = {
         "Comparison": _comparison(comparison),
         "Convergence": _convergence(comparison),
@@ -61,7 +61,7 @@ def render(comparison: Comparison) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is fetched and no other style or script applies, whatever labels and words hold."""
+    """Return a content security policy: no requests, no style or script but these two."""
     styles, scripts = (
         b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
     )
@@ -76,7 +76,7 @@ def _asset(name: str) -> str:
 
 
 def tab_set(name: str, panels: dict[str, Html]) -> Html:
-    """Tabs; without scripts all panels are shown one below the other, under their headings."""
+    """Build tabs; without scripts all panels appear one below the other under their headings."""
     buttons, bodies = [], []
     for i, (title, content) in enumerate(panels.items()):
         tab, panel = f"{name}-tab-{i}", f"{name}-panel-{i}"
@@ -177,7 +177,7 @@ def _table(comparison: Comparison) -> Html:
 
 
 def _models(comparison: Comparison) -> dict[str, StructuredModel]:
-    """Those of the first fold."""
+    """Return the models of the first fold by name."""
     return {method.name: method.fits[0].model for method in comparison.methods}
 
 
@@ -235,7 +235,7 @@ def _mistakes(comparison: Comparison) -> Html:
 
 
 def _costliest(comparison: Comparison) -> np.ndarray:
-    """Places of the labels to show, in their own order."""
+    """Return the indices of the MOST_LABELS costliest labels, ascending."""
     cost = np.max([method.label_costs for method in comparison.methods], axis=0)
     return np.sort(np.argsort(-cost, kind="stable")[:MOST_LABELS])
 
@@ -293,8 +293,8 @@ def _weights(comparison: Comparison) -> Html:
 
 
 def _model_weights(model: StructuredModel, comparison: Comparison) -> Html:
-    known = set(model.classes_.tolist())
-    shown = [c for c in comparison.classes[_costliest(comparison)].tolist() if c in known]
+    classes = set(model.classes_.tolist())
+    shown = [c for c in comparison.classes[_costliest(comparison)].tolist() if c in classes]
     rows = [
         tag(
             "tr",
@@ -316,10 +316,10 @@ def _model_weights(model: StructuredModel, comparison: Comparison) -> Html:
     )
 
 
-def _features(found: list[tuple[str, float]], sign: int) -> list[Html]:
-    """Those of the wanted sign; a label may have fewer than asked for."""
+def _features(features: list[tuple[str, float]], sign: int) -> list[Html]:
+    """List the features whose weight has the given sign; there may be fewer than TOP_FEATURES."""
     return [
         tag("span", tag("code", name), f" {weight:+.3g}", class_="feature")
-        for name, weight in found
+        for name, weight in features
         if sign * weight > 0
     ]

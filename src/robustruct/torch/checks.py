@@ -1,4 +1,4 @@
-"""What users pass, checked once, with errors that name the argument and its shape."""
+"""Checks of arguments, made once; errors name the argument and its shape."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 def shape_of(tensor: Tensor) -> str:
-    """The shape of a tensor, for messages."""
+    """Return the shape of a tensor for messages."""
     return str(tuple(tensor.shape))
 
 
 def checked_cost(cost: Any, labels: Sequence[Any]) -> np.ndarray:
-    """(k, k) costs, rows true labels, columns predicted ones, of a name, a matrix or a Loss."""
+    """Convert a name, a matrix or a Loss to (k, k) costs; rows: true, columns: predicted."""
     if isinstance(cost, Tensor):
         cost = cost.detach().cpu().double().numpy()
     if isinstance(cost, np.ndarray | list | tuple):
@@ -39,7 +39,7 @@ def checked_cost(cost: Any, labels: Sequence[Any]) -> np.ndarray:
 
 
 def shown_cost(cost: Any, matrix: np.ndarray) -> str:
-    """Costs for people: the name given, or the matrix if that is small."""
+    """Return costs for a repr: their name, or the matrix if it is small."""
     if isinstance(cost, str):
         return repr(cost)
     if len(matrix) > 6:
@@ -49,7 +49,7 @@ def shown_cost(cost: Any, matrix: np.ndarray) -> str:
 
 
 def check_temperature(temperature: Any) -> None:
-    """Refuse what is no temperature."""
+    """Refuse values that are no temperature."""
     is_number = isinstance(temperature, Real) and not isinstance(temperature, bool)
     if not is_number or not 0 <= float(temperature) <= math.inf:
         raise InvalidInputError(
@@ -60,7 +60,7 @@ def check_temperature(temperature: Any) -> None:
 
 
 def check_one_of(name: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse what is not among the names known."""
+    """Refuse a value that is not among the known names."""
     if value not in known:
         raise InvalidInputError(
             f"{name}={shown(value)} is not known; use one of {', '.join(map(repr, known))}.",
@@ -69,7 +69,7 @@ def check_one_of(name: str, value: Any, known: Sequence[str]) -> None:
 
 
 def check_needs_temperature(what: str, temperature: float) -> None:
-    """Refuse what has no meaning at temperature 0."""
+    """Refuse a method or decision that has no meaning at temperature 0."""
     if temperature == 0:
         raise IncompatibleError(
             f"{what} needs a temperature above 0, but this layer has temperature=0, where no "
@@ -78,7 +78,7 @@ def check_needs_temperature(what: str, temperature: float) -> None:
 
 
 def check_scores(scores: Tensor, name: str, n_tags: int | None, *, layout: str) -> None:
-    """(B, n, k) numbers."""
+    """Refuse scores that are no numbers of shape (B, n, k)."""
     if not isinstance(scores, Tensor) or not scores.is_floating_point():
         what = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
         raise InvalidTypeError(f"{name} is {what}; expected a tensor of floats.", field=name)
@@ -95,7 +95,7 @@ def check_scores(scores: Tensor, name: str, n_tags: int | None, *, layout: str) 
 
 
 def checked_mask(mask: Tensor | None, like: Tensor) -> Tensor | None:
-    """A mask of the two first dimensions of ``like``, as bools."""
+    """Check a mask of the first two dimensions of ``like``; return it as bools."""
     if mask is None:
         return None
     if not isinstance(mask, Tensor) or mask.is_floating_point() or mask.is_complex():
@@ -106,15 +106,15 @@ def checked_mask(mask: Tensor | None, like: Tensor) -> Tensor | None:
             field="mask",
         )
     _check_shape("mask", mask, like)
-    found = mask.bool()
-    if mask.dtype != torch.bool and values_known(mask) and bool((mask != found).any()):
-        other = int(mask[mask != found][0])
+    bools = mask.bool()
+    if mask.dtype != torch.bool and values_known(mask) and bool((mask != bools).any()):
+        other = int(mask[mask != bools][0])
         raise InvalidInputError(
             f"mask of shape {shape_of(mask)} holds {other}; expected 1 where there is a token and "
             "0 elsewhere.",
             field="mask",
         )
-    return found
+    return bools
 
 
 def check_tags_type(tags: Tensor, like: Tensor) -> None:
@@ -149,7 +149,7 @@ def _check_shape(name: str, given: Tensor, like: Tensor) -> None:
 
 
 def values_known(tensor: Tensor) -> bool:
-    """Whether values can be looked at: not while compiling, nor on devices that have none."""
+    """Return whether values can be read: not while compiling, nor on meta devices."""
     return not (
         torch.compiler.is_compiling()
         or tensor.is_meta
@@ -164,7 +164,7 @@ def check_values(
     tags: Tensor | None = None,
     weight: Tensor | None = None,
 ) -> None:
-    """(B, n, ...) values at the nodes that there are; all of them are looked at at once."""
+    """Refuse bad scores, tags or weights at living nodes; one transfer to the host if none is."""
     if not values_known(scores):
         return
     there = alive[:, :, None]

@@ -1,4 +1,4 @@
-"""From scores to tags: the best labelling, least expected cost, or the predictor's strategy."""
+"""Decisions from scores: best labelling, least expected cost, or the predictor's strategy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from robustruct.torch.game import (
 )
 
 GAME_TOL, GAME_STEPS = 1e-4, 1000
-"""Of games that are solved to predict; in training less will do."""
+"""Tolerance and most steps of games in prediction. Training is looser, for speed."""
 EXACT_TOL = 1e-6
+"""Tolerance of games at temperature 0, relative to the range of the cost, as in loss.py."""
 
 
 class Decisions:
-    """What can be decided in a batch, with what that takes computed when it is first needed."""
+    """Decisions for a batch; games are solved when first needed."""
 
     def __init__(
         self,
@@ -39,19 +40,19 @@ class Decisions:
 
     @cached_property
     def _strategies(self) -> tuple[Tensor, Tensor]:
-        """(B, n, k) of the predictor and of the adversary."""
+        """Strategies (B, n, k) of the predictor and of the adversary."""
         if self.temperature == 0:
-            found = exact_game(self.scores, self.costs, EXACT_TOL)
-            return found.predictor, found.nodes
+            equilibrium = exact_game(self.scores, self.costs, EXACT_TOL)
+            return equilibrium.predictor, equilibrium.nodes
         game = SmoothGame(self.scores, self.costs, self.temperature)
         p = game.solve(self.tol, GAME_STEPS)
         return p, game.adversary(p).nodes
 
     def gibbs(self) -> Tensor:
-        """(B, n, k) node marginals of the scores alone."""
-        found = gibbs(self.scores, self.temperature)
-        check_feasible(found.log_partition)
-        return found.nodes
+        """(B, n, k) node marginals of the scores, without costs."""
+        beliefs = gibbs(self.scores, self.temperature)
+        check_feasible(beliefs.log_partition)
+        return beliefs.nodes
 
     def probabilities(self) -> Tensor:
         """(B, n, k) an estimate of P(tag | x); at temperature 0 the predictor's strategy."""
@@ -68,11 +69,13 @@ class Decisions:
         gains = self._gains(decision)
         if not self.rules:
             return torch.where(self.scores.alive, gains.argmax(-1), 0)
-        # Token by token the choice could break a rule: take the best choice that keeps them all.
+        # The best tag of each token could break a rule: take the best labelling that keeps all.
         unary = torch.where(torch.isneginf(self.scores.unary), -torch.inf, gains)
         pairwise = torch.where(torch.isneginf(self.scores.pairwise), -torch.inf, 0.0)
-        kept = TensorScores(unary, pairwise.to(unary.dtype), self.scores.parents, self.scores.alive)
-        return self._best(kept)
+        ruled = TensorScores(
+            unary, pairwise.to(unary.dtype), self.scores.parents, self.scores.alive
+        )
+        return self._best(ruled)
 
     def _best(self, scores: TensorScores) -> Tensor:
         labels, values = scores.forests().max_product(scores.unary, scores.pairwise)
@@ -80,11 +83,11 @@ class Decisions:
         return labels
 
     def _gains(self, decision: str) -> Tensor:
-        """(B, n, k) what each tag is worth.
+        """(B, n, k) value of each tag to a decision.
 
-        To Bayes's decision, minus what it costs. Else its share in the predictor's strategy, less
-        how much dearer it is than the best answer to the adversary, in units of the range of the
-        cost: of tags that are not played the better one is worth more.
+        For "bayes" minus the expected cost. For "predictor" the probability in its strategy, minus
+        the regret of the tag against the adversary over the range of the cost, which ranks tags
+        that are not played.
         """
         weight = self.costs.weight[:, :, None]
         if decision == "bayes":

@@ -1,4 +1,4 @@
-"""From a layer to a model of robustruct, whose features are the emissions of the network."""
+"""Exports a layer as a model of robustruct, whose features are emissions of the network."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def exported_model(layer: _ChainLayer, decision: str) -> StructuredModel:
 def exported_samples(emissions: Tensor, alive: Tensor | None) -> list[np.ndarray]:
     """See ``ChainAGM.export_samples``; emissions are (batch, time, k)."""
     rows = emissions.detach().cpu().double().numpy()
-    kept = np.ones(rows.shape[:2], bool) if alive is None else alive.cpu().numpy()
+    mask = np.ones(rows.shape[:2], bool) if alive is None else alive.cpu().numpy()
     samples = []
-    for sequence, there in zip(rows, kept, strict=True):
+    for sequence, there in zip(rows, mask, strict=True):
         tokens = sequence[there]
         ends = np.zeros((len(tokens), 2))
         ends[0, 0] = ends[-1, 1] = 1.0

@@ -16,8 +16,8 @@ cost : "hamming", "absolute", "squared" or (k, k) matrix
 node_weight : Tensor of shape (B, n), optional
     Weight of each node's cost; 1 by default.
 mask : bool Tensor of shape (B, n), optional
-    False where there is no node. What is left of a chain is a chain; what hangs on a masked node of
-    a tree hangs on the nearest node above it.
+    False where there is no node. The rest of a chain is a chain; children of a masked node of a
+    tree become children of its nearest living ancestor.
 temperature : float
     Weight of the log loss beside the cost, in units of a mean mistake (of weight 1).
 reduction : "sum", "mean", "token_mean" or "none"
@@ -52,6 +52,7 @@ from robustruct.torch.checks import (
 from robustruct.torch.loss import structured_loss
 
 TOL, MAX_ITER = 1e-3, 100
+"""Of games in training: a smaller tolerance makes the loss more exact and takes more steps."""
 
 
 def adversarial_loss(
@@ -78,8 +79,8 @@ def adversarial_loss(
     unary, pairwise, parents, tags, cost, node_weight, mask, temperature, reduction
         See `robustruct.torch.functional`.
     tol : float
-        What the predictor may give away in the game, relative to the range of the cost. The loss is
-        too large by at most this.
+        Regret that the predictor may have in the game, relative to the range of the cost. The loss
+        is too large by at most this.
     max_iter : int
         Most steps of the predictor, each of which passes messages once.
     """
@@ -149,7 +150,7 @@ def crf_loss(
 
 
 def scaled(cost: Any, unary: Tensor, temperature: float) -> tuple[Tensor, float]:
-    """(costs on the device of the scores, T in their units; 1 at infinity)."""
+    """Return costs (k, k) on the device of the scores, and T in their units (1 at infinity)."""
     check_temperature(temperature)
     k = unary.shape[-1]
     matrix = checked_cost(cost, range(k))
@@ -160,7 +161,7 @@ def scaled(cost: Any, unary: Tensor, temperature: float) -> tuple[Tensor, float]
 
 @dataclass(frozen=True, eq=False)
 class TensorSamples:
-    """A checked batch; chains have their nodes at the front, without gaps."""
+    """A checked batch; the nodes of chains come first, without gaps."""
 
     unary: Tensor
     pairwise: Tensor
@@ -179,7 +180,7 @@ class TensorSamples:
         node_weight: Tensor | None,
         mask: Tensor | None,
     ) -> TensorSamples:
-        """Of the arguments of a loss."""
+        """Check the arguments of a loss."""
         check_scores(unary, "unary", None, layout="n_samples, n_nodes")
         check_tags_type(tags, unary)
         check_weight_type(node_weight, unary)
@@ -190,11 +191,11 @@ class TensorSamples:
         _check_pairwise(pairwise, unary)
         if parents is not None:
             parents = _checked_parents(parents, unary)
-        given = cls(unary, pairwise, parents, tags, alive, weights(node_weight, unary))
-        return given.cleared() if mask is None or parents is not None else given.compressed()
+        samples = cls(unary, pairwise, parents, tags, alive, weights(node_weight, unary))
+        return samples.cleared() if mask is None or parents is not None else samples.compressed()
 
     def compressed(self) -> TensorSamples:
-        """Chains without the gaps that their masks leave."""
+        """Move the nodes of chains to the front, over the gaps of masks."""
         order = front_first(self.alive)
         pairwise = self.pairwise
         if pairwise.dim() == 4:
@@ -209,7 +210,7 @@ class TensorSamples:
         ).cleared()
 
     def cleared(self) -> TensorSamples:
-        """Without what stands where no node is."""
+        """Zero scores, tags and weights where there is no node."""
         return TensorSamples(
             torch.where(self.alive[:, :, None], self.unary, 0.0),
             self.pairwise,
@@ -228,7 +229,7 @@ class TensorSamples:
         tol: float = TOL,
         max_iter: int = MAX_ITER,
     ) -> Tensor:
-        """(B,) losses, reduced; ``temperature`` in the units of the cost."""
+        """Return the losses (B,), reduced; ``temperature`` is in units of the cost."""
         check_one_of("reduction", reduction, REDUCTIONS)
         losses, _, _ = structured_loss(
             self.unary, self.pairwise, self.parents, self.alive, self.tags, cost, self.weight, kind,
@@ -250,7 +251,7 @@ def weights(node_weight: Tensor | None, unary: Tensor) -> Tensor:
 
 
 def front_first(alive: Tensor) -> Tensor:
-    """(B, n) an order of places in which those of nodes come first and keep their order."""
+    """(B, n) stable order of positions in which those with nodes come first."""
     return (~alive).to(torch.uint8).argsort(dim=1, stable=True)
 
 

@@ -1,12 +1,12 @@
-"""The inner problem: values of the smooth game, of hinges and likelihoods, and of the exact game.
+"""The inner problem: values and strategies of the smooth and of the exact game.
 
     V_T(ψ) = min over p   T log Z((ψ + w L'p) / T)              T > 0
 
-p is improved by spectral projected gradients (a step of the length that the last change of the
-gradient suggests, back to the simplex, and a line search that lets the value rise for a moment) in
-a diagonal metric that knows how much each label's costs vary. It is good enough when what p gives
-away against the adversary q that it meets, Σ_i w_i (p_i'L r_i - min_a (L r_i)_a), is small: that
-bounds the distance to V_T. By the envelope theorem the gradient of V_T is q.
+Spectral projected gradients (Birgin, Martinez and Raydan, 2000: Barzilai-Borwein steps, projection
+on the simplex, a nonmonotone line search) find p, in a diagonal metric that bounds the curvature of
+each label's costs. They stop when the regret of p against its adversary q, Σ_i w_i (p_i'L r_i -
+min_a (L r_i)_a), is small: it bounds the distance to V_T. By the envelope theorem the gradient of
+V_T is q.
 
 Costs here are as users give them: rows true labels, columns predicted ones, so L is the transpose.
 """
@@ -29,36 +29,37 @@ from robustruct.torch.message_passing import (
 )
 
 MEMORY = 5
-"""Steps over which the value may rise."""
+"""Last values whose maximum a step must not exceed. 1 would be a monotone line search, which cuts
+Barzilai-Borwein steps short."""
 FIRST_CURVATURE = 0.25
-"""Of the bound on the curvature that the costs give: a label's variance is at most 1/4."""
+"""First curvature, relative to the bound by the costs: the variance of a label is at most 1/4."""
 
 
 @dataclass(frozen=True, eq=False)
 class TensorScores:
-    """A batch of samples in the numbers that are computed with."""
+    """TensorScores of a batch in working precision."""
 
     unary: Tensor
     """(B, n, k); 0 where there is no node."""
     pairwise: Tensor
     """(k, k) or (B, n, k, k), [label of the parent, label of the node]."""
     parents: Tensor | None
-    """(B, n), or None for chains whose nodes are at the front."""
+    """(B, n), or None for chains whose nodes come first."""
     alive: Tensor
     """(B, n) bool."""
 
     def structure(self) -> TensorStructure:
-        """The forests with their tables of pairs."""
+        """Return chains or forests, whichever is faster."""
         return structure_of(self.parents, self.alive, self.pairwise)
 
     def forests(self) -> Forests:
-        """The forests alone."""
+        """Return the samples as forests."""
         return Forests(parents_of(self.parents, self.alive), self.alive)
 
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What mistakes cost."""
+    """Costs of mistakes."""
 
     matrix: Tensor
     """(k, k), rows true labels, columns predicted ones."""
@@ -66,11 +67,11 @@ class Costs:
     """(B, n); 0 where there is no node."""
 
     def tilt(self, p: Tensor) -> Tensor:
-        """(B, n, k) w L'p: what each of the adversary's labels costs the predictor."""
+        """(B, n, k) w L'p: expected cost of each of the adversary's labels."""
         return (p @ self.matrix.T) * self.weight[:, :, None]
 
     def answers(self, r: Tensor) -> Tensor:
-        """(B, n, k) w L r: what each of the predictor's labels costs."""
+        """(B, n, k) w L r: expected cost of each of the predictor's labels."""
         return (r @ self.matrix) * self.weight[:, :, None]
 
     def scale(self) -> Tensor:
@@ -81,13 +82,13 @@ class Costs:
 def gibbs(
     scores: TensorScores, temperature: float, tilt: Tensor | None = None, *, edges: bool = False
 ) -> Beliefs:
-    """The distribution exp((ψ + tilt) / T) / Z."""
+    """Return the distribution exp((ψ + tilt) / T) / Z."""
     unary = scores.unary / temperature if tilt is None else (scores.unary + tilt) / temperature
     return scores.structure().sum_product(unary, scores.pairwise / temperature, edges=edges)
 
 
 def possible_labels(scores: TensorScores) -> Tensor:
-    """(B, n, k) bool, the labels that some labelling has without a score of -inf."""
+    """(B, n, k) bool, labels that occur in some labelling of finite score."""
     everything = torch.ones_like(scores.unary, dtype=torch.bool)
     if not bool(torch.isneginf(scores.unary).any() | torch.isneginf(scores.pairwise).any()):
         return everything
@@ -95,13 +96,13 @@ def possible_labels(scores: TensorScores) -> Tensor:
         torch.where(torch.isneginf(values), -torch.inf, 0.0).to(values.dtype)
         for values in (scores.unary, scores.pairwise)
     )
-    found = scores.structure().sum_product(unary, pairwise)
-    check_feasible(found.log_partition)
-    return (found.nodes > 0) | ~scores.alive[:, :, None]
+    beliefs = scores.structure().sum_product(unary, pairwise)
+    check_feasible(beliefs.log_partition)
+    return (beliefs.nodes > 0) | ~scores.alive[:, :, None]
 
 
 def check_feasible(values: Tensor) -> None:
-    """(B,) values must be finite: where no labelling is allowed they are not."""
+    """Refuse values (B,) that are not finite: no labelling is allowed there."""
     wrong = ~torch.isfinite(values)
     if bool(wrong.any()):
         sample = int(torch.nonzero(wrong)[0])
@@ -116,9 +117,9 @@ def check_feasible(values: Tensor) -> None:
 
 
 def nearest_in_simplex(rows: Tensor, allowed: Tensor, metric: Tensor) -> Tensor:
-    """The nearest distributions to rows (..., k), Σ_a metric_a (x_a - y_a)² being their distance.
+    """Project rows (..., k) on the simplex in the norm Σ_a metric_a x_a².
 
-    Labels that would be negative leave until none is.
+    The active set shrinks by the labels that would be negative until none is.
     """
     inverse = metric.reciprocal()
     active = allowed
@@ -129,24 +130,24 @@ def nearest_in_simplex(rows: Tensor, allowed: Tensor, metric: Tensor) -> Tensor:
         if torch.equal(fewer, active):
             break
         active = fewer
-    found = (rows - level * inverse).masked_fill_(~active, 0.0)
-    return found.div_(found.sum(-1, keepdim=True))
+    nearest = (rows - level * inverse).masked_fill_(~active, 0.0)
+    return nearest.div_(nearest.sum(-1, keepdim=True))
 
 
 @dataclass(eq=False)
 class _Point:
-    """A predictor, and the adversary's answer to it."""
+    """A predictor, with value and gradient of the game there."""
 
     p: Tensor
     value: Tensor
     """(B,) T log Z, an upper bound on V_T."""
     slope: Tensor
-    """(B, n, k) w L r."""
+    """(B, n, k) gradient w L r."""
     gap: Tensor
-    """(B,) what p gives away."""
+    """(B,) regret of p."""
 
     def move(self, to: _Point, where: Tensor) -> None:
-        """To the other point, in some samples (B,)."""
+        """Replace this point by another in the samples ``where`` (B,)."""
         wide = where[:, None, None]
         torch.where(wide, to.p, self.p, out=self.p)
         torch.where(wide, to.slope, self.slope, out=self.slope)
@@ -155,7 +156,7 @@ class _Point:
 
 
 class SmoothGame:
-    """The game of temperature T > 0 in every sample of a batch."""
+    """Games of temperature T > 0, one per sample of a batch."""
 
     def __init__(self, scores: TensorScores, costs: Costs, temperature: float) -> None:
         self.scores, self.costs, self.temperature = scores, costs, temperature
@@ -165,10 +166,10 @@ class SmoothGame:
         centred = matrix - matrix.mean(0) - matrix.mean(1, keepdim=True) + matrix.mean()
         bend = (centred.T @ centred).abs().sum(1)
         self.metric = bend.clamp_min(1e-6 * float(bend.max())) + torch.finfo(bend.dtype).tiny
-        """(k,) at least the curvature that costs give to each label, whatever the adversary."""
+        """(k,) diagonal upper bound on the curvature of the costs, for any adversary."""
 
     def adversary(self, p: Tensor, *, edges: bool = False) -> Beliefs:
-        """The best answer to p."""
+        """Return the adversary's best answer to p."""
         unary = self.costs.tilt(p).add_(self.scores.unary).div_(self.temperature)
         pairwise = self.scores.pairwise / self.temperature
         return self.structure.sum_product(unary, pairwise, edges=edges)
@@ -181,12 +182,14 @@ class SmoothGame:
         return _Point(p, self.temperature * beliefs.log_partition, slope, gap)
 
     def solve(self, tol: float, max_iter: int) -> Tensor:
-        """(B, n, k) a predictor whose gap is at most ``tol`` of the range of the cost."""
+        """(B, n, k) a predictor whose regret is at most ``tol`` times the range of the cost."""
         allowed = self.allowed
         here = self._point(allowed / allowed.sum(-1, keepdim=True, dtype=self.metric.dtype))
         check_feasible(here.value)
         weight = self.costs.weight[:, :, None]
-        bend = torch.where(weight > 0, weight, 1.0) ** 2 / self.temperature  # beside the metric's
+        bend = (
+            torch.where(weight > 0, weight, 1.0) ** 2 / self.temperature
+        )  # times the metric: a bound on the curvature
         curvature = torch.full_like(here.gap, FIRST_CURVATURE)
         highest = here.value.repeat(MEMORY, 1)
         allowance = tol * self.costs.scale()
@@ -201,12 +204,13 @@ class SmoothGame:
     def _advance(
         self, here: _Point, open_: Tensor, bend: Tensor, curvature: Tensor, highest: Tensor
     ) -> Tensor:
-        """Move where the value falls, in samples that are ``open_``; (B,) the curvature seen."""
+        """Step in the ``open_`` samples where it is accepted; (B,) curvature for the next."""
         new = self._point(self._step(here, bend * curvature[:, None, None]))
         change = new.p - here.p
         foreseen = (change * here.slope).sum((1, 2))
         bent = (change * new.slope).sum((1, 2)) - foreseen
         length = (change.square_() @ self.metric * bend[:, :, 0]).sum(1)
+        # Armijo's condition with the usual 1e-4, on the maximum of the last values.
         rounding = 1e-12 * new.value.abs()
         falls = new.value <= highest + 1e-4 * foreseen + rounding
         seen = (bent / length.clamp_min(torch.finfo(length.dtype).tiny)).clamp(1e-4, 1e4)
@@ -214,7 +218,7 @@ class SmoothGame:
         return torch.where(falls, seen, 4 * curvature)
 
     def _step(self, here: _Point, bend: Tensor) -> Tensor:
-        """Where a step leads by the slope and by how much (B, n, 1) the value bends."""
+        """Return the projected gradient step of length 1 / bend (B, n, 1) in the metric."""
         towards = (here.slope / self.metric).div_(bend).neg_().add_(here.p)
         return nearest_in_simplex(towards, self.allowed, self.metric)
 
@@ -224,20 +228,20 @@ class SmoothGame:
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """Of the games of temperature 0."""
+    """Equilibria of games of temperature 0."""
 
     value: Tensor
-    """(B,)"""
+    """(B,) upper bound on the value, within the tolerance."""
     predictor: Tensor
     """(B, n, k)"""
     nodes: Tensor
-    """(B, n, k) the adversary."""
+    """(B, n, k) node marginals of the adversary."""
     edges: Tensor
-    """As of `Beliefs`."""
+    """Edge marginals of the adversary, in the shape of `Beliefs.edges`."""
 
 
 def exact_game(scores: TensorScores, costs: Costs, tol: float) -> Equilibrium:
-    """The equilibria that compiled code finds, on the CPU."""
+    """Solve the games by the compiled core, on the CPU."""
     from robustruct.game.game import Game
     from robustruct.game.solve import solutions, solve_batch
     from robustruct.graphs import Batch
@@ -247,13 +251,13 @@ def exact_game(scores: TensorScores, costs: Costs, tol: float) -> Equilibrium:
 
     forests = scores.forests()
     like, k = scores.unary, scores.unary.shape[-1]
-    possible_labels(scores)  # that there is some
-    kept = forests.alive.cpu().numpy()
+    possible_labels(scores)  # refuses samples without an allowed labelling
+    living = forests.alive.cpu().numpy()
     above = forests.above.cpu().numpy()
     sizes = scores.alive.sum(1).cpu().numpy()
-    place = np.cumsum(kept) - 1  # of each node among those that there are
+    place = np.cumsum(living) - 1  # index of each node among the living ones
     first = np.concatenate([[0], np.cumsum(sizes)])
-    inner = np.flatnonzero(kept & (above >= 0))
+    inner = np.flatnonzero(living & (above >= 0))
     pairs = np.stack([place[above[inner]], place[inner]], axis=1)
     owner = np.searchsorted(first, pairs[:, 1], side="right") - 1
     cuts = np.searchsorted(owner, np.arange(1, len(sizes)))
@@ -264,29 +268,31 @@ def exact_game(scores: TensorScores, costs: Costs, tol: float) -> Equilibrium:
         tables = np.broadcast_to(pairwise, (len(inner), k, k))
     else:
         tables = pairwise.reshape(-1, k, k)[inner]
-    unary = like.reshape(-1, k).cpu().numpy().astype(float)[kept]
-    found = without_impossible(BatchScores.from_user(batch, unary, tables))
-    weight = costs.weight.reshape(-1).cpu().numpy().astype(float)[kept]
+    unary = like.reshape(-1, k).cpu().numpy().astype(float)[living]
+    batch_scores = without_impossible(BatchScores.from_user(batch, unary, tables))
+    weight = costs.weight.reshape(-1).cpu().numpy().astype(float)[living]
     matrix = predicted_first(costs.matrix.cpu().numpy().astype(float))
-    game = Game(found, matrix, np.ascontiguousarray(batch.from_user(weight)))
+    game = Game(batch_scores, matrix, np.ascontiguousarray(batch.from_user(weight)))
     solved = solutions(game, solve_batch(game, tol=tol), tol)
 
     def spread(parts: list[np.ndarray], where: np.ndarray) -> Tensor:
-        """(N, ...) with zeros elsewhere."""
+        """Scatter values to rows ``where`` of zeros (N, ...)."""
         values = np.concatenate(parts)
-        out = np.zeros((len(kept), *values.shape[1:]))
+        out = np.zeros((len(living), *values.shape[1:]))
         out[where] = values
         return torch.from_numpy(out).to(like)
 
-    q = spread([one.adversary_edges for one in solved], inner)
+    q = spread([solution.adversary_edges for solution in solved], inner)
     shape = like.shape
     if scores.pairwise.dim() == 2:
         by_sample = q.new_zeros((shape[0], k, k)).index_add_(0, forests.sample, q)
     else:
         by_sample = q.reshape(*shape[:2], k, k)
     return Equilibrium(
-        torch.tensor([one.upper for one in solved]).to(like),
-        spread([one.predictor for one in solved], np.flatnonzero(kept)).reshape(shape),
-        spread([one.adversary_nodes for one in solved], np.flatnonzero(kept)).reshape(shape),
+        torch.tensor([solution.upper for solution in solved]).to(like),
+        spread([solution.predictor for solution in solved], np.flatnonzero(living)).reshape(shape),
+        spread([solution.adversary_nodes for solution in solved], np.flatnonzero(living)).reshape(
+            shape
+        ),
         by_sample,
     )

@@ -1,4 +1,4 @@
-"""Output layers for taggers: a drop-in for pytorch-crf that knows what mistakes cost."""
+"""Output layers for taggers: a drop-in for pytorch-crf with costs of mistakes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DECISIONS = ("auto", "map", "bayes", "predictor")
 
 
 class _ChainLayer(nn.Module):
-    """Transitions between tags, and what can be asked of them given emissions."""
+    """Base of both layers: transitions between tags, decisions, marginals and export."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _ChainLayer(nn.Module):
         self._place_fixed()
 
     def reset_parameters(self) -> None:
-        """Transitions between -0.1 and 0.1, as in pytorch-crf."""
+        """Draw transitions from [-0.1, 0.1], as pytorch-crf does."""
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
 
@@ -88,11 +88,11 @@ class _ChainLayer(nn.Module):
         return f"num_tags={self.num_tags}, cost={cost}, temperature={temperature:g}"
 
     def get_extra_state(self) -> Tensor:
-        """Temperature and costs, which decide as weights do; one tensor, as safetensors asks."""
+        """Return temperature and costs, which decisions depend on; one tensor, for safetensors."""
         return torch.tensor([self.temperature, *self._fixed["cost"].ravel()], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Say what differs; a layer keeps what it was made for."""
+        """Warn if the saved temperature or costs differ; the layer keeps its own."""
         own, saved = self.get_extra_state(), state.detach().to("cpu", torch.float64)
         differing = []
         if saved[0] != own[0]:
@@ -116,19 +116,19 @@ class _ChainLayer(nn.Module):
         missing: list[str],
         *rest: Any,
     ) -> None:
-        """States of pytorch-crf have no costs, and load all the same."""
+        """Load states without costs too, as those of pytorch-crf are."""
         before = len(missing)
         super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, *rest)
         missing[before:] = [k for k in missing[before:] if k != f"{prefix}_extra_state"]
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        """Costs and rules follow the layer to a device, but stay in their precision."""
+        """Move costs and rules with the layer to a device, but keep their precision."""
         super()._apply(fn, recurse)
         self._place_fixed()
         return self
 
     def _place_fixed(self) -> None:
-        """Not persistent: they do not change with a state_dict, which is compared with them."""
+        """Register costs and rules as buffers that a state_dict does not overwrite."""
         device = self.transitions.device
         for name, values in self._fixed.items():
             held = torch.as_tensor(values).to(device, working_dtype(device))
@@ -143,7 +143,7 @@ class _ChainLayer(nn.Module):
         mask: Tensor | None,
         node_weight: Tensor | None,
     ) -> tuple[TensorSamples, Tensor]:
-        """The checked batch with the scores of its starts and ends, and where its tokens stood."""
+        """Return the checked batch with scores of starts and ends, and (B, n) its token order."""
         layout = "batch, time" if self.batch_first else "time, batch"
         check_scores(emissions, "emissions", self.num_tags, layout=layout)
         alive = checked_mask(mask, emissions)
@@ -160,16 +160,16 @@ class _ChainLayer(nn.Module):
         if alive is None:
             alive = torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
         check_values(rows, "emissions", alive, tags, node_weight)
-        given = torch.zeros_like(alive, dtype=torch.long) if tags is None else tags
+        codes = torch.zeros_like(alive, dtype=torch.long) if tags is None else tags
         scores = rows.to(torch.promote_types(rows.dtype, self.transitions.dtype))
         samples = TensorSamples(
-            scores, self.transitions, None, given, alive, weights(node_weight, scores)
+            scores, self.transitions, None, codes, alive, weights(node_weight, scores)
         )
         samples = samples.cleared() if mask is None else samples.compressed()
         return self._with_ends(samples), front_first(alive)
 
     def _with_ends(self, samples: TensorSamples) -> TensorSamples:
-        """Scores of starts and ends, and the rules."""
+        """Add the scores of starts and ends, and -inf where the rules forbid."""
         alive = samples.alive
         first = torch.zeros_like(alive)
         first[:, 0] = True
@@ -177,7 +177,7 @@ class _ChainLayer(nn.Module):
         start, end, pairs = self.start_transitions, self.end_transitions, self.transitions
         unary = samples.unary + first[:, :, None] * start + last[:, :, None] * end
         if self.has_rules:
-            # Added where they are, as -inf times 0 is no number.
+            # torch.where instead of a product, as -inf * 0 is NaN.
             unary = torch.where(first[:, :, None] & torch.isneginf(self._starts), -torch.inf, unary)
             unary = torch.where(last[:, :, None] & torch.isneginf(self._ends), -torch.inf, unary)
             pairs = torch.where(torch.isneginf(self._pairs), -torch.inf, pairs)
@@ -222,7 +222,7 @@ class _ChainLayer(nn.Module):
     def _decisions(
         self, emissions: Tensor, mask: Tensor | None, node_weight: Tensor | None
     ) -> tuple[Decisions, Tensor]:
-        """What decisions are made of, and (B, n) the order of places: tokens first."""
+        """Return the decisions for a batch, and (B, n) the order of positions, tokens first."""
         samples, order = self._samples(emissions.detach(), None, mask, node_weight)
         dtype = working_dtype(emissions.device)
         scores = TensorScores(
@@ -230,8 +230,10 @@ class _ChainLayer(nn.Module):
         )
         costs = Costs(self.cost.to(dtype), samples.weight.to(dtype))
         game = self.temperature < math.inf
-        found = Decisions(scores, costs, self.absolute_temperature, game, self.has_rules, self.tol)
-        return found, order
+        decisions = Decisions(
+            scores, costs, self.absolute_temperature, game, self.has_rules, self.tol
+        )
+        return decisions, order
 
     def _chosen(self, decision: str) -> str:
         check_one_of("decision", decision, DECISIONS)
@@ -258,7 +260,7 @@ class _ChainLayer(nn.Module):
         decision: str = "auto",
         node_weight: Tensor | None = None,
     ) -> list[list[int]]:
-        """The tags of every sequence's tokens, masked ones left out.
+        """Return the tags of each sequence, without masked tokens.
 
         Parameters
         ----------
@@ -268,21 +270,21 @@ class _ChainLayer(nn.Module):
         decision : "auto", "map", "bayes" or "predictor"
             "map" takes the best-scoring tags, "bayes" the tag of least expected cost under the
             distribution of the scores, "predictor" the likeliest tag of the predictor's strategy in
-            the game (for a CRF, where there is no game, as "bayes"). "auto" is "predictor", of a
-            CRF "bayes"; if all mistakes cost the same, of a CRF and at temperature 0 it is "map".
-            Tags keep the rules by any.
+            the game (a CRF has no game: "bayes"). "auto" is "predictor", for a CRF "bayes"; if all
+            mistakes cost the same, for a CRF and at temperature 0 it is "map". Every decision
+            keeps the rules.
         node_weight : Tensor like ``mask``, optional
         """
-        found, _ = self._decisions(emissions, mask, node_weight)
-        tags = found.labels(self._chosen(decision)).tolist()
-        lengths = found.scores.alive.sum(1).tolist()
+        decisions, _ = self._decisions(emissions, mask, node_weight)
+        tags = decisions.labels(self._chosen(decision)).tolist()
+        lengths = decisions.scores.alive.sum(1).tolist()
         return [row[:length] for row, length in zip(tags, lengths, strict=True)]
 
     @torch.no_grad()
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Node marginals of exp(score / T), in the shape of emissions; 0 where there is no token.
+        """Return node marginals of exp(score / T), in the shape of emissions; 0 without a token.
 
-        Not differentiable. Of a CRF these are P(tag | x); of a `ChainAGM` see ``predict_proba``.
+        Not differentiable. For a CRF these are P(tag | x); for a `ChainAGM` see ``predict_proba``.
 
         Parameters
         ----------
@@ -290,25 +292,25 @@ class _ChainLayer(nn.Module):
             As for ``decode``.
         """
         check_needs_temperature("marginals()", self.temperature)
-        found, order = self._decisions(emissions, mask, None)
-        return self._in_place(found.gibbs(), order, emissions)
+        decisions, order = self._decisions(emissions, mask, None)
+        return self._in_place(decisions.gibbs(), order, emissions)
 
     @torch.no_grad()
     def predict_proba(
         self, emissions: Tensor, mask: Tensor | None = None, node_weight: Tensor | None = None
     ) -> Tensor:
-        """An estimate of P(tag | x), in the shape of emissions; 0 where there is no token.
+        """Estimate P(tag | x), in the shape of emissions; 0 without a token.
 
-        The adversary's marginals in the game, of a CRF its own. At temperature 0, where these are
-        not unique, the strategy of the predictor.
+        These are the adversary's marginals in the game, or the marginals of a CRF. At temperature
+        0, where marginals are not unique, it is the strategy of the predictor.
 
         Parameters
         ----------
         emissions, mask, node_weight
             As for ``decode``.
         """
-        found, order = self._decisions(emissions, mask, node_weight)
-        return self._in_place(found.probabilities(), order, emissions)
+        decisions, order = self._decisions(emissions, mask, node_weight)
+        return self._in_place(decisions.probabilities(), order, emissions)
 
     @torch.no_grad()
     def risk(
@@ -318,7 +320,7 @@ class _ChainLayer(nn.Module):
         decision: str = "auto",
         node_weight: Tensor | None = None,
     ) -> Tensor:
-        """(batch,) the expected cost of ``decode`` under ``predict_proba``, summed over tokens.
+        """(batch,) expected cost of ``decode`` under ``predict_proba``, summed over tokens.
 
         Parameters
         ----------
@@ -326,19 +328,19 @@ class _ChainLayer(nn.Module):
             As for ``decode``.
         """
         check_needs_temperature("risk()", self.temperature)
-        found, _ = self._decisions(emissions, mask, node_weight)
-        return found.risk(self._chosen(decision)).to(self.transitions.dtype)
+        decisions, _ = self._decisions(emissions, mask, node_weight)
+        return decisions.risk(self._chosen(decision)).to(self.transitions.dtype)
 
     def _in_place(self, values: Tensor, order: Tensor, emissions: Tensor) -> Tensor:
-        """Values of tokens (B, n, k) where these stood in the emissions."""
+        """Scatter values of tokens (B, n, k) to their positions in the emissions."""
         index = order[:, :, None].expand_as(values)
-        found = torch.zeros_like(values).scatter(1, index, values).to(self.transitions.dtype)
-        return found if self.batch_first else found.transpose(0, 1)
+        placed = torch.zeros_like(values).scatter(1, index, values).to(self.transitions.dtype)
+        return placed if self.batch_first else placed.transpose(0, 1)
 
     # ------------------------------------------------------------------------- export
 
     def export(self, decision: str = "auto") -> StructuredModel:
-        """A model with these transitions, costs and rules, whose features are emissions.
+        """Return a model with these transitions, costs and rules, whose features are emissions.
 
         It solves certified games, ranks the k best labellings, explains and saves itself; see
         ``export_samples`` for its input.
@@ -353,7 +355,7 @@ class _ChainLayer(nn.Module):
 
     @torch.no_grad()
     def export_samples(self, emissions: Tensor, mask: Tensor | None = None) -> list[np.ndarray]:
-        """Emissions as samples of the exported model: one (n, num_tags + 2) array per sequence.
+        """Convert emissions to samples of the exported model: (n, num_tags + 2) per sequence.
 
         Parameters
         ----------
@@ -413,7 +415,7 @@ class ChainAGM(_ChainLayer):
         Tagging scheme whose rules hold in training and in what is predicted, or transitions that
         may not be predicted, or both (`robustruct.Constraints`).
     tol : float
-        What the predictor may give away in a game, relative to the range of the cost.
+        Regret that the predictor may have in a game, relative to the range of the cost.
     max_iter : int
         Most steps of a game, each of which passes messages once.
 
@@ -455,7 +457,7 @@ class ChainAGM(_ChainLayer):
         node_weight: Tensor | None = None,
         reduction: str = "sum",
     ) -> Tensor:
-        """The surrogate loss, to be minimised.
+        """Return the surrogate loss, to be minimised.
 
         Parameters
         ----------
@@ -484,7 +486,7 @@ class ChainCRF(_ChainLayer):
     cost : "hamming", "absolute", "squared" or (k, k) matrix
         For decisions; rows are true tags, columns predicted ones.
     labels, constraints
-        As of `ChainAGM`.
+        As for `ChainAGM`.
 
     Examples
     --------
@@ -511,11 +513,11 @@ class ChainCRF(_ChainLayer):
         mask: Tensor | None = None,
         reduction: str = "sum",
     ) -> Tensor:
-        """The log-likelihood, to be maximised.
+        """Return the log-likelihood, to be maximised.
 
         Parameters
         ----------
         emissions, tags, mask, reduction
-            As of `ChainAGM.forward`.
+            As for `ChainAGM.forward`.
         """
         return -self._loss(emissions, tags, mask, None, reduction)

@@ -1,8 +1,8 @@
-"""The training losses as one operation of torch, whose gradient is q - truth.
+"""The training losses as one custom operator of torch, whose gradient is q - truth.
 
-Whatever is iterated inside is not differentiated: by the envelope theorem the gradient of a value
-V(ψ) is the adversary's marginals at the solution. As an operation of its own, with a rule for
-shapes and one for gradients, it goes through ``torch.compile`` in one piece.
+Iterations inside are not differentiated: by the envelope theorem the gradient of V(ψ) is the
+adversary's marginals at the solution. A custom operator, with a rule for shapes and one for
+gradients, passes through ``torch.compile`` in one piece.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from robustruct.torch.game import Costs, SmoothGame, TensorScores, check_feasibl
 from robustruct.torch.message_passing import Beliefs, parents_of, working_dtype
 
 EXACT_TOL = 1e-6
-"""Of games at temperature 0, relative to the range of the cost."""
+"""Tolerance of games at temperature 0, relative to the range of the cost: a subgradient
+is as exact as the strategies are."""
 
 Value = tuple[Tensor, Tensor, Tensor]
-"""(B,) V(ψ), and its gradient by unary (B, n, k) and pairwise scores (as of `Beliefs`)."""
+"""(B,) V(ψ), and gradients by unary (B, n, k) and pairwise scores (shape of `Beliefs.edges`)."""
 
 
 def _game(
     scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
 ) -> Value:
-    """AGM: the predictor plays what is best against the adversary."""
+    """AGM: the predictor plays an equilibrium."""
     if t == 0:
-        found = exact_game(scores, costs, EXACT_TOL)
-        return found.value, found.nodes, found.edges
+        equilibrium = exact_game(scores, costs, EXACT_TOL)
+        return equilibrium.value, equilibrium.nodes, equilibrium.edges
     game = SmoothGame(scores, costs, t)
     return _value(t, game.adversary(game.solve(tol, steps), edges=True))
 
@@ -50,7 +51,7 @@ def _hinge(
 def _likelihood(
     scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
 ) -> Value:
-    """CRF: costs play no part."""
+    """CRF: costs are ignored."""
     return _value(t, gibbs(scores, t, edges=True))
 
 
@@ -114,10 +115,9 @@ def structured_loss(
     tol: float,
     max_iter: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(B,) V(ψ) - ψ(tags), and its gradient by unary and pairwise scores.
+    """Return V(ψ) - ψ(tags) (B,), and its gradients by unary and pairwise scores.
 
-    ``kind`` is what V is: "game", "hinge" or "likelihood"; ``temperature`` is T, in the units of
-    the cost.
+    ``kind`` names V: "game", "hinge" or "likelihood"; ``temperature`` is T, in units of the cost.
     """
     dtype, like = working_dtype(unary.device), _output_dtype(unary)
     scores = TensorScores(unary.to(dtype), pairwise.to(dtype), parents, alive)

@@ -4,9 +4,9 @@ A batch holds B samples of up to n nodes with k labels. Unary scores are (B, n, 
 are one table (k, k) that all edges share, or (B, n, k, k) with the table of the edge into each
 node. Tables are [label of the parent, label of the node]; in a chain the parent is the node before.
 
-Scores are float64 wherever the device has it, and messages are logarithms. One table for all edges
-is multiplied with as exponentials, which is quick; where scores lie too far apart for these, sums
-are taken in logarithms pair by pair.
+Scores are float64 where the device has it; messages are logarithms. A table that all edges share is
+exponentiated once, and messages are matrix products; where scores are too far apart for that,
+messages are log-sum-exps over pairs.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from robustruct.errors import InvalidInputError
 
 
 def working_dtype(device: torch.device) -> torch.dtype:
-    """The type of numbers in which messages are computed."""
+    """Return the floating-point type of messages: float64, or float32 on mps, which lacks it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def exponentials_fit(unary: Tensor, pairwise: Tensor) -> bool:
-    """Whether no label that matters is lost when scores are taken relative to the largest.
+    """Return whether exponentials relative to the largest score neither underflow nor overflow.
 
-    A message varies by no more than the scores of the nodes and tables that it went through last.
+    The entries of a message differ by no more than the scores of its last node and table do.
     """
+    # Twice, as forward and backward messages are multiplied; 0.8 leaves room for sums over labels.
     reach = 2 * (_spread(unary) + _spread(pairwise.reshape(1, -1)))
     return bool(reach < 0.8 * math.log(torch.finfo(unary.dtype).max))
 
 
 def _spread(rows: Tensor) -> Tensor:
-    """How far apart the finite numbers of a row lie, at most."""
+    """Return the largest range of the finite numbers of any row."""
     top = rows.amax(-1, keepdim=True)
     low = torch.where(rows > -torch.inf, rows, top).amin(-1, keepdim=True)
     return torch.where(top > -torch.inf, top - low, 0.0).max()
@@ -56,21 +57,21 @@ class Beliefs:
 
 
 class TensorStructure(Protocol):
-    """What the samples of a batch look like."""
+    """TensorStructure of the samples of a batch: `Chains` or `Forests`."""
 
     def sum_product(self, unary: Tensor, pairwise: Tensor, *, edges: bool = False) -> Beliefs:
-        """Marginals under these scores."""
+        """Return log-partition functions and marginals under these scores."""
 
 
 def structure_of(parents: Tensor | None, alive: Tensor, pairwise: Tensor) -> TensorStructure:
-    """Of samples whose nodes are ``alive`` (B, n); ``parents`` None: chains, nodes at the front."""
+    """Return the structure of samples; ``parents`` None stands for chains, nodes first."""
     if parents is None and pairwise.dim() == 2:
         return Chains(alive)
     return Forests(parents_of(parents, alive), alive)
 
 
 def parents_of(parents: Tensor | None, alive: Tensor) -> Tensor:
-    """(B, n) index of each node's parent, -1 at roots; of chains, the node before."""
+    """(B, n) index of each node's parent, -1 at roots; in chains the node before."""
     if parents is not None:
         return parents
     before = torch.arange(alive.shape[1], device=alive.device) - 1
@@ -82,12 +83,12 @@ def parents_of(parents: Tensor | None, alive: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Factor:
-    """exp of a table by which rows are multiplied, each of its rows relative to its largest."""
+    """Exponential of a table, each row relative to its largest entry."""
 
     factor: Tensor
     """(..., k, k)"""
     top: Tensor
-    """(..., 1, k) the largest number of each row; 0 where all are -inf."""
+    """(..., 1, k) largest entry of each row; 0 where all are -inf."""
 
     @classmethod
     def of(cls, table: Tensor) -> _Factor:
@@ -96,14 +97,14 @@ class _Factor:
         return cls((table - top).exp(), top.transpose(-1, -2))
 
     def log_product(self, rows: Tensor) -> Tensor:
-        """log(exp(rows) @ exp(table))."""
+        """Return log(exp(rows) @ exp(table))."""
         shifted = rows + self.top
         largest = shifted.amax(-1, keepdim=True)
         return torch.matmul(shifted.sub_(largest).exp_(), self.factor).log_().add_(largest)
 
 
 class Chains:
-    """Sequences whose edges share one table; ``alive`` (B, n) is True up to each one's end."""
+    """Sequences whose edges share one table; ``alive`` (B, n) is True up to the end of each."""
 
     def __init__(self, alive: Tensor) -> None:
         self.alive = alive
@@ -111,10 +112,10 @@ class Chains:
         self.lengths = alive.sum(1)
         last = self.lengths[:, None] - 1 - steps
         self.backwards = torch.where(last >= 0, last, steps)
-        """(B, n) from place to place in the sequence read from its end, and back."""
+        """(B, n) the permutation that reverses each sequence; its own inverse."""
 
     def sum_product(self, unary: Tensor, pairwise: Tensor, *, edges: bool = False) -> Beliefs:
-        """One loop over time, in which every sequence is read from both ends."""
+        """Run forward and backward recursions in one loop over time."""
         if not exponentials_fit(unary, pairwise):
             forests = Forests(parents_of(None, self.alive), self.alive)
             return forests.sum_product(unary, pairwise, edges=edges)
@@ -131,28 +132,30 @@ class Chains:
         backward = both[:, 1].transpose(0, 1).gather(1, index)
         last = (self.lengths - 1)[:, None, None].expand(-1, 1, k)
         log_partition = forward.gather(1, last)[:, 0].logsumexp(-1)
-        found = self._edges(forward, backward, log_partition, pairwise) if edges else None
-        kept = self.alive[:, :, None] & (unary > -torch.inf)
+        pairs = self._edges(forward, backward, log_partition, pairwise) if edges else None
+        possible = self.alive[:, :, None] & (unary > -torch.inf)
         logs = backward.add_(forward).sub_(unary).sub_(log_partition[:, None, None])
-        return Beliefs(log_partition, _normalised(logs, kept), found)
+        return Beliefs(log_partition, _normalised(logs, possible), pairs)
 
     def _edges(
         self, forward: Tensor, backward: Tensor, log_partition: Tensor, pairwise: Tensor
     ) -> Tensor:
-        """(B, k, k) summed over the edges of each sequence."""
+        """(B, k, k) edge marginals, summed over the edges of each sequence."""
         table, joined = _Factor.of(pairwise), self.alive[:, 1:, None]
         before = forward[:, :-1] + table.top
         largest = before.amax(-1, keepdim=True)
         before = before.sub_(largest).masked_fill_(~joined, -torch.inf).exp_()
         after = backward[:, 1:] + (largest - log_partition[:, None, None])
-        most = 0.99 * math.log(torch.finfo(after.dtype).max)  # the product is a probability
+        most = 0.99 * math.log(
+            torch.finfo(after.dtype).max
+        )  # no overflow: the product is at most 1
         after = after.clamp_max_(most).masked_fill_(~joined, -torch.inf).exp_()
         return torch.bmm(before.transpose(1, 2), after).mul_(table.factor)
 
 
-def _normalised(logs: Tensor, kept: Tensor) -> Tensor:
-    """Distributions (..., k) in the place of their logarithms; zeros where not ``kept``."""
-    rows = logs.masked_fill_(~kept, -torch.inf).exp_()
+def _normalised(logs: Tensor, possible: Tensor) -> Tensor:
+    """Exponentiate and normalise rows (..., k) in place; zeros where not ``possible``."""
+    rows = logs.masked_fill_(~possible, -torch.inf).exp_()
     return rows.div_(rows.sum(-1, keepdim=True).clamp_min_(torch.finfo(rows.dtype).tiny))
 
 
@@ -162,8 +165,8 @@ def _normalised(logs: Tensor, kept: Tensor) -> Tensor:
 class Forests:
     """Rooted forests: ``parents`` (B, n) holds the index of each node's parent, -1 at roots.
 
-    Nodes that are not ``alive`` (B, n) are left out, and what hangs on them hangs on the nearest
-    living node above. Nodes of a level are worked on together.
+    Nodes that are not ``alive`` (B, n) are left out; their children become children of the nearest
+    living ancestor. Nodes of equal depth are processed together.
     """
 
     def __init__(self, parents: Tensor, alive: Tensor) -> None:
@@ -183,20 +186,20 @@ class Forests:
         inner = inner[depth[inner].argsort(stable=True)]
         sizes = torch.bincount(depth[inner])[1:].tolist() if len(inner) else []
         self.levels: list[Tensor] = list(inner.split(sizes)) if sizes else []
-        """Nodes that have a parent, level by level from the roots down."""
+        """Nodes with a parent by depth, from the roots down."""
 
     def _rounds(self) -> int:
         return max(self.shape[1], 2).bit_length() + 1
 
     def _living(self, above: Tensor, own: Tensor) -> Tensor:
-        """The parents when nodes that are not alive are passed over."""
-        end = len(own)  # stands for: no node
+        """(N,) nearest living ancestors, by pointer jumping."""
+        end = len(own)  # sentinel: no node
         climb = torch.where(self.alive, own, torch.where(above >= 0, above, end))
         climb = torch.cat([climb, climb.new_tensor([end])])
         for _ in range(self._rounds()):
             climb = climb[climb]
-        found = climb[torch.where(above >= 0, above, end)]
-        return torch.where(found < end, found, -1)
+        nearest = climb[torch.where(above >= 0, above, end)]
+        return torch.where(nearest < end, nearest, -1)
 
     def _depths(self, own: Tensor) -> Tensor:
         climb = torch.where(self.above >= 0, self.above, own)
@@ -216,7 +219,7 @@ class Forests:
         return depth
 
     def sum_product(self, unary: Tensor, pairwise: Tensor, *, edges: bool = False) -> Beliefs:
-        """Up the levels, then down."""
+        """Pass messages up the levels, then down."""
         k = unary.shape[-1]
         scores = unary.reshape(-1, k)
         quick = pairwise.dim() == 2 and exponentials_fit(unary, pairwise)
@@ -236,24 +239,24 @@ class Forests:
         log_partition = scores.new_zeros(self.shape[0])
         log_partition.index_add_(0, self.sample[self.roots], of_tree[self.roots])
         cavity -= of_tree[:, None]
-        found = self._edges(tables, cavity, below) if edges else None
+        pairs = self._edges(tables, cavity, below) if edges else None
         logs = whole.sub_(of_tree[:, None])
         nodes_of = _normalised(logs, self.alive[:, None]).reshape(unary.shape)
-        return Beliefs(log_partition, nodes_of, found)
+        return Beliefs(log_partition, nodes_of, pairs)
 
     def _edges(self, tables: _Tables, cavity: Tensor, below: Tensor) -> Tensor:
-        """Of (N, k) what the rest of a tree says of the parent's label, and what is below of the
-        node's own."""
+        """Edge marginals from messages (N, k): ``cavity`` is the parent's belief without the node's
+        subtree, ``below`` the belief of the subtree."""
         (n_samples, n), k = self.shape, below.shape[-1]
-        found = below.new_zeros((n_samples if tables.shared else n_samples * n, k, k))
+        sums = below.new_zeros((n_samples if tables.shared else n_samples * n, k, k))
         for nodes in self.levels:
             logs = cavity[nodes][:, :, None] + below[nodes][:, None, :]
             marginals = logs.add_(tables.of(nodes)).exp_()
-            found.index_add_(0, self.sample[nodes] if tables.shared else nodes, marginals)
-        return found if tables.shared else found.reshape(n_samples, n, k, k)
+            sums.index_add_(0, self.sample[nodes] if tables.shared else nodes, marginals)
+        return sums if tables.shared else sums.reshape(n_samples, n, k, k)
 
     def max_product(self, unary: Tensor, pairwise: Tensor) -> tuple[Tensor, Tensor]:
-        """The best labelling: (B, n) labels, 0 where there is no node, and (B,) its score."""
+        """Return the best labelling (B, n), 0 where there is no node, and its score (B,)."""
         k = unary.shape[-1]
         best, tables = unary.reshape(-1, k).clone(), _Tables(pairwise, False)
         choices = []
@@ -271,9 +274,9 @@ class Forests:
 
 
 class _Tables:
-    """Pairwise scores as messages need them: one table for all edges, or one for each.
+    """Pairwise scores for messages: one table for all edges, or one for each.
 
-    ``quick``: one for all, multiplied with as exponentials.
+    With ``quick`` the one table is exponentiated, and messages are matrix products.
     """
 
     def __init__(self, pairwise: Tensor, quick: bool) -> None:
@@ -288,13 +291,13 @@ class _Tables:
         return self.pairwise if self.shared else self.flat[nodes]
 
     def up(self, nodes: Tensor, rows: Tensor) -> Tensor:
-        """Messages (m, k) to the parents' labels."""
+        """Return messages (m, k) to the parents."""
         if self.quick:
             return self.over_nodes.log_product(rows)
         return (self.of(nodes) + rows[:, None, :]).logsumexp(2)
 
     def down(self, nodes: Tensor, rows: Tensor) -> Tensor:
-        """Messages (m, k) from the parents' labels."""
+        """Return messages (m, k) from the parents."""
         if self.quick:
             return self.over_parents.log_product(rows)
         return (self.of(nodes) + rows[:, :, None]).logsumexp(1)
