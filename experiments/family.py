@@ -232,6 +232,7 @@ def solve_emotion(settings: dict[str, Any], key: Key) -> Result:
         for train, test in splits[: settings["limit"]]:
             X, y, w = part(train)
             fitted = clone(fixed).fit(X, y, node_weight=w)
+            fitted.decision_scale_ = model.decision_scale_
             X, y, w = part(test)
             found = fitted.predict(X, node_weight=w)
             costs[name].append(mean_loss(y, found, loss, w, average="sample"))
