@@ -52,7 +52,7 @@ from robustruct.torch.checks import (
 from robustruct.torch.loss import structured_loss
 
 TOL, MAX_ITER = 1e-3, 100
-"""Of games in training: a smaller tolerance makes the loss more exact and takes more steps."""
+"""Tolerance and most steps of games in training; smaller tolerances take more steps."""
 
 
 def adversarial_loss(
