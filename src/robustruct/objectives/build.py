@@ -166,6 +166,7 @@ class LabelSummary:
         texts = self.classes.tolist()
         values = as_labels(as_numbers(texts))
         value_of = dict(zip(texts, values.tolist(), strict=True))
+        # As numbers, labels sort in another order than as text.
         order = np.argsort(values, kind="stable")
         return LabelSummary(
             values[order],
@@ -404,6 +405,7 @@ def in_memory(
         ]
         plan = replace(plan, standardization=Standardization.of(space, *moments))
         plan.standardization.applied(design)
+    # Smooth games have no relaxation: they are exact or refused.
     relaxed = plan.temperature == 0.0 and relaxes(
         settings.objective, settings.inference, batch, len(plan.classes)
     )
