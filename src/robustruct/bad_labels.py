@@ -162,6 +162,7 @@ def repaired(
     goes_on &= kind[first] == kind[second]
     continues = np.zeros(len(code), bool)
     continues[second] = True
+    # A node may have several edges into it; all of them must continue the span.
     continues[second[~goes_on]] = False
     continued = np.zeros(len(code), bool)
     continued[first[goes_on & continues[second]]] = True

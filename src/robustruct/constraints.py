@@ -169,6 +169,7 @@ class TransitionMasks:
             return kinds, own
         transposed = design.table_transposed[design.table_of].astype(np.intp)
         allowed = allowed_labels(Scores(design.batch, own[kinds], self.pair_masks(), transposed))
+        # Few different masks occur, so nodes share rows.
         rows, row_of = np.unique(allowed, axis=0, return_inverse=True)
         return row_of.reshape(-1), np.where(rows, 0.0, -np.inf)
 

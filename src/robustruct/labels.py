@@ -84,6 +84,7 @@ def encode_labels(labels: np.ndarray, classes: np.ndarray, field: str) -> np.nda
     """(n,) index of each label in ``classes``; an error names the first unknown label."""
     if exactly_comparable([labels, classes]) and bool(np.all(classes[1:] > classes[:-1])):
         codes = np.searchsorted(classes, labels)
+        # Labels behind the last class: any code will do, as the comparison below tells.
         codes[codes == len(classes)] = 0
         unknown = classes[codes] != labels if len(classes) else np.ones(len(labels), bool)
     else:

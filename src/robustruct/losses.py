@@ -530,6 +530,7 @@ def class_weighted(
 def _from_the_first(labels: np.ndarray) -> np.ndarray:
     """(k,) distance of each number from the smallest, exact for large integers."""
     values = [label.item() if isinstance(label, np.integer) else label for label in labels]
+    # Differences of integers beyond 2**53 would be lost in floats.
     exact = [Fraction(*value.as_integer_ratio()) for value in values]
     low = min(exact, default=Fraction(0))
     return np.array([_rounded(value - low) for value in exact], dtype=float)

@@ -24,6 +24,7 @@ def available_memory() -> float:
 
     A container may allow less than the machine has.
     """
+    # The least of all limits that are known.
     free = [_machine_memory()]
     for limit, used, cached in _CONTAINERS:
         try:

@@ -29,6 +29,7 @@ def notes(wanted: bool) -> Iterator[None]:
     try:
         yield
     finally:
+        # Not pop(): contexts of several threads end in any order.
         _asked.remove(wanted)
 
 

@@ -243,6 +243,7 @@ def chunks(batch: Batch, n_numbers: int, limit: int = 2**24) -> Sequence[tuple[i
     ranges, first = [], 0
     while first < batch.n_samples:
         goal = batch.node_offsets[first] + per_chunk
+        # A sample larger than the limit is a range of its own.
         last = max(first + 1, int(np.searchsorted(batch.node_offsets, goal, side="right")) - 1)
         ranges.append((first, last))
         first = last

@@ -87,6 +87,7 @@ class CompareOptions:
     def __post_init__(self) -> None:
         if self.test is not None and self.folds is not None:
             raise InvalidInputError("--test and --folds are two ways to test; give one of both.")
+        # The encoding is also that of --loss, and weights by position need no file.
         layout = replace(self.layout, encoding=Layout.encoding)
         if self.layout.by_position:
             layout = replace(layout, weights=None)

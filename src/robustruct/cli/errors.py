@@ -45,6 +45,7 @@ def ready(quiet: bool = False) -> Iterator[None]:
     """
     import robustruct.models  # noqa: F401 (loads the core)
 
+    # signal() may be called in the main thread only.
     ours = threading.current_thread() is threading.main_thread()
     if ours and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -72,6 +72,7 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
     estimator.set_params(n_jobs=options.jobs)
     trained_for = estimator.loss_
     if isinstance(trained_for, CostMatrix) and trained_for.labels is trained_for.single is None:
+        # Costs without names are in the order of the model's labels; data may have others.
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
     loss = options.costs.chosen(trained_for, options.encoding)
     counted = _tally(estimator, options)

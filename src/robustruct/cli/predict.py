@@ -83,6 +83,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
         pace = Pace()
 
         def watch(done: int) -> None:
+            # A reader at the other end of a pipe gets labels as they come.
             stream.flush()
             show(f"{done:,} samples", pace.left(lines.fraction))
 

@@ -193,7 +193,11 @@ def _own_cluster(threads: int) -> Iterator[Any]:
     n_workers = max(1, n_threads(-1) // threads)
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=None
+            # No dashboard, which would open a port; no limit, at which Dask kills workers.
+            n_workers=n_workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            memory_limit=None,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -227,6 +231,7 @@ def _check_answer(scheduler: str) -> None:
     from distributed.comm import connect
 
     async def call() -> None:
+        # connect() retries until its own time-out, which comes first.
         comm = await asyncio.wait_for(connect(scheduler, timeout=ANSWER_WITHIN), ANSWER_WITHIN + 1)
         comm.abort()
 

@@ -162,6 +162,7 @@ def train(options: TrainOptions) -> dict[str, Any]:
     chosen = options.costs.chosen(LOSS, options.layout.encoding)
     read = 0.0
     started = time.perf_counter()
+    # Warnings become notes below the progress, and part of the JSON.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         with scale.connected(options.jobs) as engine:

@@ -48,7 +48,7 @@ static uint64_t hash_of(uint64_t seed, const uint8_t *name, Index length)
 
 INLINE uint32_t tag_of(uint64_t hash) { return (uint32_t)(hash >> 32); }
 
-/* Make the array of slots twice as large; the hashes are worked out anew. */
+/* Make the array of slots twice as large; the hashes are computed again. */
 static bool more_slots(Names *names)
 {
     const Index mask = 2 * names->mask + 1;

@@ -643,7 +643,7 @@ class Ascent(NamedTuple):
 # from table_start[s]; they are indexed [label of the first node, label of the second], as users
 # list edges. ``n`` counts the nodes of one sample, ``m`` its own tables.
 
-FORBIDDEN = -1e30
+FORBIDDEN = -1e30  # far below any score; float32 holds sums of a hundred million of them
 
 NOBODY, TRUTH, FREE = 0, 1, 2  # who the predictor is
 

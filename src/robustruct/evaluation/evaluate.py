@@ -52,6 +52,7 @@ class Tally:
         k, spans = len(labels), None
         a = np.concatenate([encode_labels(part, labels, "the data") for part in truth])
         b = np.concatenate([encode_labels(part, labels, "the prediction") for part in predicted])
+        # No span here, but other samples may have some: None would rule out spans for all.
         if labels.tolist() == ["O"]:
             spans = {}
         elif is_span_labelling(labels):
@@ -152,6 +153,7 @@ class Evaluation:
 
 def tally(labels: np.ndarray, compared: Iterable[Compared]) -> Tally:
     """Count any number of samples; ``labels`` have rows even if no node has them."""
+    # By chunks, so that predictions of a large file are never all in memory.
     total = Tally.empty(labels)
     for some in chunks(iter(compared), CHUNK):
         total = total.merged(Tally.of(some))

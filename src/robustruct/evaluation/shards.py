@@ -115,6 +115,7 @@ def _predict(model: StructuredModel, item: tuple[Shard, str]) -> None:
     form = _format(model, shard)
     with Lines(shard.path, shard.encoding) as lines, opened_output(target) as stream:
         pairs = answered(model, form, lines, labelled=False)
+        # A Parquet file is copied with one more column; its lines are JSON made of rows.
         if lines.is_parquet:
             labels = (answer.labels for _, answer in pairs)
             with open(shard.path, "rb") as source:

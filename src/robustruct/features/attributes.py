@@ -66,6 +66,7 @@ def _entries_of_codes(blocks: list[CodedAttributes], columns_of: Lookup) -> Entr
     for _, group in groupby(blocks, lambda block: id(block.names)):
         members = list(group)
         names = members[0].names
+        # Samples of one template have equally many attributes per node: whole arrays are joined.
         for width, same in groupby(members, lambda block: block.codes.shape[1]):
             codes = np.concatenate([block.codes for block in same])
             lengths.append(np.full(len(codes), width))

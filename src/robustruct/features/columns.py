@@ -347,6 +347,7 @@ def _dense_rows(
     if not _usable(rows):
         row, column = np.argwhere(~(np.abs(rows) <= LARGEST))[0]
         _refuse_value(blocks, int(row), f"feature {column}", rows[row, column])
+    # Chains keep their order: no second copy of all features is made.
     return rows if np.array_equal(order, np.arange(len(rows))) else rows[order]
 
 

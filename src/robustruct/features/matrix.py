@@ -90,6 +90,7 @@ class SparseRows:
         sizes = np.diff(self.indptr)[rows]
         indptr = np.zeros(len(rows) + 1, np.intp)
         np.cumsum(sizes, out=indptr[1:])
+        # Entries of row i move from self.indptr[rows[i]] to indptr[i].
         entries = np.repeat(self.indptr[rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
         shape = (len(rows), self.shape[1])
         return SparseRows(indptr, self.indices[entries], self.data[entries], shape)

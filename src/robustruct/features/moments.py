@@ -53,6 +53,7 @@ class Moments:
         if not (self.weight and other.weight):
             return self if self.weight else other
         total = self.weight + other.weight
+        # Differences of means, not sums of squares, so that large means do not cancel.
         apart = other.mean - self.mean
         mean = self.mean + apart * (other.weight / total)
         between = np.square(apart) * (self.weight * (other.weight / total))

@@ -142,6 +142,7 @@ class Vocabulary:
         self.handle = names_new(int.from_bytes(os.urandom(8), "little", signed=True))
         """Hash table of the core, freed with this object."""
         self._free = weakref.finalize(self, names_free, self.handle)
+        # At exit the system frees all memory, and the core may be gone.
         self._free.atexit = False
 
     @classmethod

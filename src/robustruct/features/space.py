@@ -59,10 +59,12 @@ class Design:
             only_table = np.zeros(1, np.intp), np.zeros(1, np.bool_)
             return cls(batch, nodes, edges, np.zeros(batch.n_slots, np.intp), *only_table, type_of)
         inner = np.flatnonzero(batch.edge_of >= 0)
+        # A table is a row of edge features with an orientation.
         wanted = 2 * row_of[batch.edge_of[inner]] + batch.flipped[inner]
         used = np.zeros(2 * edges.shape[0], np.bool_)
         used[wanted] = True
         if len(inner) == 0:
+            # Kernels take at least one table.
             used[0] = True
         table_of = np.zeros(batch.n_slots, np.intp)
         table_of[inner] = (np.cumsum(used) - 1)[wanted]

@@ -45,6 +45,7 @@ class StandardColumns:
         centre, scale = moments.mean, spread
         if not constant:
             centre, scale = np.zeros_like(moments.mean), np.hypot(spread, moments.mean)
+        # A constant column would be divided by rounding errors.
         felt = (scale > CONSTANT * np.abs(moments.mean)) & (scale > 1.0 / LARGEST)
         own = [0.0] * constant, [1.0] * constant
         return cls(

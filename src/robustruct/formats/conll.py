@@ -104,6 +104,7 @@ class ConllFormat(Format):
         if separator not in (BLANKS, TAB):
             raise InvalidInputError(f"separator={separator!r}; use {BLANKS!r} or {TAB!r}.")
         head = [(n, line) for n, line in enumerate(lines.head(HEAD), 1) if line.strip()]
+        # Without tabs, a line that starts with # may be a token.
         if comment is None and any("\t" in line for _, line in head):
             comment = "#" if any(_is_comment(line, "#") for _, line in head) else None
         number, first = next(

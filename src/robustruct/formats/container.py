@@ -114,6 +114,7 @@ def _check_header(path: Path, kind: ContainerKind, header: Mapping[str, str]) ->
     if header.get("format") != kind.format:
         raise _refusal(path, f"it is a safetensors file, but not one that {kind.writer} wrote")
     version = header.get("format_version", "")
+    # A header may hold anything; int() of very long digits is slow, or fails.
     if not (version.isascii() and version.isdecimal() and len(version) < 10):
         raise _refusal(
             path, f"its format version {version!r:.80} is no number: the file is damaged"

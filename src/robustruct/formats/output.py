@@ -59,6 +59,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[str]:
     target = os.path.realpath(checked_path(path))
     unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
+        # Created with the permissions that any program would give (umask).
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         created = os.stat(unfinished)
         wanted = os.stat(target) if os.path.exists(target) else created

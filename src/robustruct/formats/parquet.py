@@ -71,6 +71,7 @@ def write_predicted(
             "labels of several types do not fit into one column; use JSON lines instead of Parquet."
         ) from None
     parquet = _opened(source, name)
+    # A file that was labelled before gets its column replaced.
     fields = [field for field in parquet.schema_arrow if field.name != PREDICTED]
     schema = pa.schema([*fields, pa.field(PREDICTED, kind)])
     rest = iter(labels)

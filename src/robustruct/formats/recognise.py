@@ -61,6 +61,7 @@ def recognised_name(lines: Lines) -> str:
     for ending, name in _ENDINGS.items():
         if path.endswith(ending):
             return name
+    # Standard input and other names tell nothing: look inside.
     head = [line for line in lines.head(HEAD) if line.strip()]
     if not head:
         raise FileFormatError(lines.name, None, "the file is empty.")

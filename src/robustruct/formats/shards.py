@@ -187,6 +187,7 @@ class ShardedData(Sequence[Shard]):
         order = np.random.default_rng(random_state).permutation(n)
         shards = []
         for number, dealt in enumerate(np.array_split(order, n_shards)):
+            # Sorted, so that samples of a shard keep the user's order.
             chosen = np.sort(dealt)
             corpus = Corpus(
                 [X[i] for i in chosen],

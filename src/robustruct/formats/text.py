@@ -150,6 +150,7 @@ class Lines:
             # read1 returns what is there: a pipe need not wait for a whole block.
             for raw in iter(partial(self._bytes.read1, min(BLOCK, LONGEST)), b""):
                 end = raw.rfind(b"\n") + 1
+                # Bytes up to the first line break belong to the line begun before.
                 first = raw.find(b"\n") + 1 or len(raw)
                 if sum(map(len, begun)) + first > LONGEST:
                     raise self.error(

@@ -161,6 +161,7 @@ def read_tokens(lines: Lines, rules: ColumnRules) -> Iterator[Tokens | BadRow]:
         except FileFormatError as error:
             fault = error  # raised after the sentences before it
         text = np.frombuffer(b"".join(gathered), np.uint8)
+        # In the order of the enumeration in core/columns.c.
         counts = np.zeros(7, np.intp)
         count_columns(rules, text, len(text), at_end, counts)
         n_tokens, n_sentences, used, n_lines, bad_line, n_found, expected = counts.tolist()

@@ -59,6 +59,7 @@ class Outline:
         no more than those of costs, scores and penalty.
         """
         largest = float(max(theta.max(initial=0.0), -theta.min(initial=0.0)))
+        # Twice the scores: those of the best labelling and of the truth.
         sizes = self.cost_size + 2.0 * self.score_size * largest
         sizes += sum(abs(bound) for bound in (primal, dual) if np.isfinite(bound))
         rounding: float = rounding_of(self.n_nodes + self.n_weights, sizes)
@@ -202,6 +203,7 @@ class Problem:
                 "parent": batch.parent,
                 "table_of": design.table_of,
                 "table_row": design.table_row,
+                # The key enters checksums of checkpoints; another name would refuse existing ones.
                 "table_turned": design.table_transposed,
                 "type_of": design.type_of,
             },
@@ -385,6 +387,7 @@ class Problem:
                 continue
             answers = self.cost @ r[some].T  # (k, nodes): minima along rows of nodes vectorise
             if masks.any():
+                # Minus -inf: forbidden labels never are the least.
                 answers -= masks.T[:, row_of[some]]
             answers.min(axis=0, out=expected[some])
         return float((self.node_share * self.node_weight) @ expected)

@@ -166,6 +166,7 @@ class LabelSummary:
         texts = self.classes.tolist()
         values = as_labels(as_numbers(texts))
         value_of = dict(zip(texts, values.tolist(), strict=True))
+        # As numbers, labels sort in another order than as text.
         order = np.argsort(values, kind="stable")
         return LabelSummary(
             values[order],

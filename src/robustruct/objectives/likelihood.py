@@ -52,6 +52,7 @@ class LowerBounds:
         self.entropy += (1.0 - INERTIA) * (entropy - self.entropy)
         self.gradient *= INERTIA
         add_multiple(self.gradient, 1.0 - INERTIA, gradient)
+        # Early on the average lags behind, so the last distribution may prove more.
         return max(self._best(entropy, gradient), self._best(self.entropy, self.gradient))
 
     def _best(self, entropy: float, gradient: np.ndarray) -> float:

@@ -82,6 +82,7 @@ class SmoothObjective:
         slots = np.flatnonzero(batch.parent >= 0)
         sample_of = np.searchsorted(batch.node_offsets, batch.child[slots], side="right") - 1
         n_rows = design.edges.shape[0]
+        # Edges of a sample with the same row of features share a table.
         keys = sample_of * n_rows + design.table_row[design.table_of[slots]]
         own, number = np.unique(keys, return_inverse=True)
         start = np.zeros(batch.n_samples + 1, np.intp)
@@ -115,6 +116,7 @@ class SmoothObjective:
             int(np.diff(self.samples.offsets).max()),
             int(np.diff(self.samples.table_start).max()),
         )
+        # Scratch has room for one table even if no sample has edges.
         return most[0], max(most[1], 1)
 
     @property

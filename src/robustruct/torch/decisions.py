@@ -98,6 +98,7 @@ class Decisions:
         best = answers.masked_fill(barred, torch.inf).amin(-1, keepdim=True)
         spread = self.costs.matrix.max() - self.costs.matrix.min()
         gains = p - (answers - best) / torch.where(spread > 0, spread, 1.0)
+        # Weights matter only where tags of several tokens compete.
         return weight * gains if self.rules else gains
 
     def risk(self, decision: str) -> Tensor:

@@ -76,6 +76,7 @@ def exported_samples(emissions: Tensor, alive: Tensor | None) -> list[np.ndarray
     for sequence, there in zip(rows, mask, strict=True):
         tokens = sequence[there]
         ends = np.zeros((len(tokens), 2))
+        # Indicators of the first and the last token.
         ends[0, 0] = ends[-1, 1] = 1.0
         samples.append(np.hstack([tokens, ends]))
     return samples

@@ -52,7 +52,7 @@ from robustruct.torch.checks import (
 from robustruct.torch.loss import structured_loss
 
 TOL, MAX_ITER = 1e-3, 100
-"""Of games in training: a smaller tolerance makes the loss more exact and takes more steps."""
+"""Tolerance and most steps of games in training; smaller tolerances take more steps."""
 
 
 def adversarial_loss(
@@ -155,6 +155,7 @@ def scaled(cost: Any, unary: Tensor, temperature: float) -> tuple[Tensor, float]
     k = unary.shape[-1]
     matrix = checked_cost(cost, range(k))
     t = 1.0 if temperature == float("inf") else temperature * unit_of_temperature(matrix, 1.0)
+    # Half precision would round costs.
     dtype = torch.promote_types(unary.dtype, torch.float32)
     return torch.as_tensor(matrix, dtype=dtype, device=unary.device), t
 
@@ -199,6 +200,7 @@ class TensorSamples:
         order = front_first(self.alive)
         pairwise = self.pairwise
         if pairwise.dim() == 4:
+            # A table belongs to the edge into its node, so it moves with the node.
             pairwise = pairwise.gather(1, order[:, :, None, None].expand_as(pairwise))
         return TensorSamples(
             self.unary.gather(1, order[:, :, None].expand_as(self.unary)),
@@ -247,6 +249,7 @@ def weights(node_weight: Tensor | None, unary: Tensor) -> Tensor:
     dtype = torch.promote_types(unary.dtype, torch.float32)
     if node_weight is None:
         return torch.ones(unary.shape[:2], dtype=dtype, device=unary.device)
+    # Weights are data: no gradient flows into them.
     return node_weight.detach().to(dtype)
 
 

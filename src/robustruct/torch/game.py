@@ -131,6 +131,7 @@ def nearest_in_simplex(rows: Tensor, allowed: Tensor, metric: Tensor) -> Tensor:
             break
         active = fewer
     nearest = (rows - level * inverse).masked_fill_(~active, 0.0)
+    # Sums are 1 up to rounding; make them exact.
     return nearest.div_(nearest.sum(-1, keepdim=True))
 
 
@@ -163,8 +164,10 @@ class SmoothGame:
         self.structure = scores.structure()
         self.allowed = possible_labels(scores)
         matrix = costs.matrix
+        # Constants of rows and columns cancel, as strategies sum to 1.
         centred = matrix - matrix.mean(0) - matrix.mean(1, keepdim=True) + matrix.mean()
         bend = (centred.T @ centred).abs().sum(1)
+        # A label whose costs do not vary would have curvature 0, and infinite steps.
         self.metric = bend.clamp_min(1e-6 * float(bend.max())) + torch.finfo(bend.dtype).tiny
         """(k,) diagonal upper bound on the curvature of the costs, for any adversary."""
 
@@ -194,6 +197,7 @@ class SmoothGame:
         highest = here.value.repeat(MEMORY, 1)
         allowance = tol * self.costs.scale()
         for step in range(max_iter):
+            # Samples are independent; solved ones wait while the others go on.
             open_ = here.gap > allowance
             if not bool(open_.any()):
                 break
@@ -213,8 +217,10 @@ class SmoothGame:
         # Armijo's condition with the usual 1e-4, on the maximum of the last values.
         rounding = 1e-12 * new.value.abs()
         falls = new.value <= highest + 1e-4 * foreseen + rounding
+        # Barzilai-Borwein curvature, with the usual safeguards against extreme steps.
         seen = (bent / length.clamp_min(torch.finfo(length.dtype).tiny)).clamp(1e-4, 1e4)
         here.move(new, falls & open_)
+        # A rejected step is tried again at a quarter of its length.
         return torch.where(falls, seen, 4 * curvature)
 
     def _step(self, here: _Point, bend: Tensor) -> Tensor:

@@ -160,6 +160,7 @@ class _ChainLayer(nn.Module):
         if alive is None:
             alive = torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
         check_values(rows, "emissions", alive, tags, node_weight)
+        # Predictions need no tags, but a batch has some.
         codes = torch.zeros_like(alive, dtype=torch.long) if tags is None else tags
         scores = rows.to(torch.promote_types(rows.dtype, self.transitions.dtype))
         samples = TensorSamples(

@@ -123,6 +123,7 @@ def structured_loss(
     scores = TensorScores(unary.to(dtype), pairwise.to(dtype), parents, alive)
     costs = Costs(cost.to(dtype), weight.to(dtype))
     value, nodes, edges = _VALUES[kind](scores, costs, tags, temperature, tol, max_iter)
+    # Subtracts the truth from the marginals in place: they become the gradient.
     loss = value - _add_labelling(scores, tags, -1.0, nodes, edges)
     check_feasible(loss)
     return loss.to(like), nodes.to(like), edges.to(like)
@@ -153,12 +154,14 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
 
 
 def _gradient(ctx: Any, by_loss: Tensor, by_nodes: Tensor, by_edges: Tensor) -> tuple[Any, ...]:
+    # Gradients by the outputs nodes and edges are ignored: there is no second derivative.
     nodes, edges = ctx.saved_tensors
     unary = (by_loss[:, None, None] * nodes).to(ctx.types[0])
     if ctx.shared:
         pairwise = torch.tensordot(by_loss, edges, 1)
     else:
         pairwise = by_loss[:, None, None, None] * edges
+    # The other nine arguments have no gradient.
     return unary, pairwise.to(ctx.types[1]), *[None] * 9
 
 

@@ -31,7 +31,7 @@ def exponentials_fit(unary: Tensor, pairwise: Tensor) -> bool:
 
     The entries of a message differ by no more than the scores of its last node and table do.
     """
-    # Twice, as forward and backward messages are multiplied; 0.8 leaves room for sums over labels.
+    # Twice: a label that one message loses may be raised by the next; 0.8 leaves room for sums.
     reach = 2 * (_spread(unary) + _spread(pairwise.reshape(1, -1)))
     return bool(reach < 0.8 * math.log(torch.finfo(unary.dtype).max))
 
@@ -196,6 +196,7 @@ class Forests:
         end = len(own)  # sentinel: no node
         climb = torch.where(self.alive, own, torch.where(above >= 0, above, end))
         climb = torch.cat([climb, climb.new_tensor([end])])
+        # Each round doubles the number of masked nodes that a pointer skips.
         for _ in range(self._rounds()):
             climb = climb[climb]
         nearest = climb[torch.where(above >= 0, above, end)]
@@ -207,6 +208,7 @@ class Forests:
         for _ in range(self._rounds()):
             depth = depth + depth[climb]
             climb = climb[climb]
+        # After these rounds every pointer is at a root, unless it runs in a cycle.
         astray = self.alive & (self.above[climb] >= 0)
         if bool(astray.any()):
             sample = int(self.sample[astray][0])
@@ -233,6 +235,7 @@ class Forests:
         for nodes in self.levels:
             parents = self.above[nodes]
             full, came = whole[parents], sent[nodes]
+            # -inf minus -inf would be NaN: forbidden labels stay forbidden.
             cavity[nodes] = torch.where(full > -torch.inf, full - came, -torch.inf)
             whole[nodes] = below[nodes] + tables.down(nodes, cavity[nodes])
             of_tree[nodes] = of_tree[parents]
