@@ -107,8 +107,8 @@ def test_validation_and_choice_of_alpha():
 
 def test_games():
     """Without scores the predictor hedges where a miss costs 5, the adversary seldom needs it."""
-    (first,) = solve_games([[[0, 0]]], [[]], [[]], COSTS, tol=1e-9)
-    for found in (solve_game([[0, 0]], [], [], COSTS, tol=1e-9), first):
+    (first,) = solve_games([[[0, 0]]], [[]], [[]], COSTS)
+    for found in (solve_game([[0, 0]], [], [], COSTS), first):
         np.testing.assert_allclose(found.predictor, [[5 / 6, 1 / 6]], atol=1e-6)
         np.testing.assert_allclose(found.adversary_nodes, [[1 / 6, 5 / 6]], atol=1e-6)
     # Where "entity" scores 1, t of it earns min(5 t, 1 - t) + t: at most 1.

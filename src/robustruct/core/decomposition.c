@@ -262,10 +262,9 @@ API Index descend(Index first, Index last, const GameArrays *game, const CostArr
 }
 
 /* q (N, k, k), out: on each edge the best joint distribution with the margins r (N, k), by optimal
- * transport if ``exact``, else by Sinkhorn. */
+ * transport. */
 API Index recover_edges(Index first, Index last, const Structure *structure,
-                        const ScoreArrays *scores, const bool *active, bool exact, double sharpness,
-                        const double *r, double *q)
+                        const ScoreArrays *scores, const bool *active, const double *r, double *q)
 {
     const Index k = scores->n_labels;
     Routes routes;
@@ -275,10 +274,7 @@ API Index recover_edges(Index first, Index last, const Structure *structure,
             const Index up = structure->parent[i];
             if (up < 0) continue;
             const double *gain = scores->tables + scores->table_of[i] * k * k;
-            if (exact)
-                transport(k, gain, r + i * k, r + up * k, q + i * k * k, &routes);
-            else
-                sinkhorn(k, gain, r + i * k, r + up * k, sharpness, q + i * k * k, &routes);
+            transport(k, gain, r + i * k, r + up * k, q + i * k * k, &routes);
         }
     free_routes(&routes);
     return 0;

@@ -21,5 +21,5 @@ descend = function(
     "descend", int, int, GameArrays, CostArrays, Flags, StepRule, Prices
 )  # (first, last, game, form, active, rule, prices)
 recover_edges = function(
-    "recover_edges", int, int, Structure, ScoreArrays, Flags, bool, float, Floats, Floats
-)  # (first, last, structure, scores, active, exact, sharpness, r, q)
+    "recover_edges", int, int, Structure, ScoreArrays, Flags, Floats, Floats
+)  # (first, last, structure, scores, active, r, q)

@@ -1,10 +1,9 @@
-/* Optimal transport, max Σ gain·plan with given margins: exactly, by shortest augmenting paths, or
- * smoothed by entropy (Sinkhorn; see transport.h). */
+/* Optimal transport, max Σ gain·plan with given margins, by shortest augmenting paths (see
+ * transport.h). */
 #include "transport.h"
 #include "simd.h"
 
 #define TINY 1e-15 /* mass that rounding leaves behind */
-#define SCALINGS 20 /* of rows and columns at each temperature: rounding the plan does the rest */
 
 bool new_routes(Index k, Routes *routes)
 {
@@ -126,19 +125,6 @@ double transport(Index k, const double *gain, const double *supply, const double
     return missing;
 }
 
-/* The potential at which Σ exp((gain + other + potential) / heat) = mass;
- * gains are ``apart`` from each other. */
-static double fit(Index k, const double *gain, Index apart, const double *other, double heat,
-                  double mass)
-{
-    if (mass <= 0.0) return -INFINITY;
-    double top = -INFINITY, total = 0.0;
-    for (Index x = 0; x < k; x++) top = max_double(top, gain[x * apart] + other[x]);
-    if (top == -INFINITY) return -INFINITY;
-    for (Index x = 0; x < k; x++) total += exp((gain[x * apart] + other[x] - top) / heat);
-    return heat * log(mass / total) - top;
-}
-
 void scale_down(Index k, const double *supply, const double *demand, double *plan, double *row,
                 double *column)
 {
@@ -158,49 +144,4 @@ void scale_down(Index k, const double *supply, const double *demand, double *pla
         for (Index a = 0; a < k; a++) row[b] -= plan[b * k + a];
         row[b] = max_double(row[b], 0.0);
     }
-}
-
-/* Scale a plan whose margins are nearly right down to at most supply and demand, then place what is
- * missing in proportion. row, column (k): scratch. */
-static void round_plan(Index k, const double *gain, const double *supply, const double *demand,
-                       double *plan, double *row, double *column)
-{
-    double missing = 0.0;
-    scale_down(k, supply, demand, plan, row, column);
-    for (Index b = 0; b < k; b++) missing += row[b];
-    if (!(missing > 0.0)) return;
-    for (Index b = 0; b < k; b++)
-        for (Index a = 0; a < k; a++)
-            if (gain[b * k + a] > -INFINITY) plan[b * k + a] += row[b] * column[a] / missing;
-}
-
-void sinkhorn(Index k, const double *gain, const double *supply, const double *demand,
-              double sharpness, double *plan, const Routes *routes)
-{
-    double *row = routes->potential, *column = row + k, low = INFINITY, high = -INFINITY;
-    for (Index j = 0; j < k * k; j++)
-        if (gain[j] > -INFINITY) {
-            low = min_double(low, gain[j]);
-            high = max_double(high, gain[j]);
-        }
-    memset(row, 0, (size_t)(2 * k) * sizeof *row);
-    double heat = high - low;
-    const double coldest = heat / sharpness;
-    while (heat > 0.0) {
-        for (int scaling = 0; scaling < SCALINGS; scaling++) {
-            for (Index b = 0; b < k; b++) row[b] = fit(k, gain + b * k, 1, column, heat, supply[b]);
-            for (Index a = 0; a < k; a++) column[a] = fit(k, gain + a, k, row, heat, demand[a]);
-        }
-        if (heat <= coldest) break;
-        heat = max_double(0.25 * heat, coldest);
-    }
-    for (Index b = 0; b < k; b++)
-        for (Index a = 0; a < k; a++) {
-            const double total = gain[b * k + a] + row[b] + column[a];
-            if (heat > 0.0)
-                plan[b * k + a] = total > -INFINITY ? exp(total / heat) : 0.0;
-            else
-                plan[b * k + a] = gain[b * k + a] > -INFINITY ? supply[b] * demand[a] : 0.0;
-        }
-    round_plan(k, gain, supply, demand, plan, row, column);
 }

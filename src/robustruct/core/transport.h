@@ -3,7 +3,7 @@
 #define TRANSPORT_H
 #include "core.h"
 
-/* Scratch of `transport` and `sinkhorn`. */
+/* Scratch of `transport`. */
 typedef struct {
     double *left, *need;          /* (k) mass of rows and columns that is not yet placed */
     double *potential, *distance; /* (2k) of rows, then of columns */
@@ -26,10 +26,4 @@ double transport(Index k, const double *gain, const double *supply, const double
  * (k), out: what they then lack. */
 void scale_down(Index k, const double *supply, const double *demand, double *plan, double *row,
                 double *column);
-
-/* The best plan smoothed by entropy, then rounded to the exact margins (Altschuler, Weed and Rigollet,
- * 2017). The temperature falls to the spread of the finite gains divided by ``sharpness``. Pairs with
- * gain -inf get no mass, so margins may stay short there. */
-void sinkhorn(Index k, const double *gain, const double *supply, const double *demand,
-              double sharpness, double *plan, const Routes *routes);
 #endif

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from robustruct.game.closed_form import ClosedForm
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
@@ -18,7 +19,7 @@ SMALL_PROGRAM = 10_000  # entries of clique tables: about a second for HiGHS
 
 @dataclass(frozen=True)
 class Auto(GameSolver):
-    """The interior point.
+    """Closed forms where no game has an edge, else the interior point.
 
     With cycles, pairwise steps, or linear programs where these are small and the tolerance is
     tight. Small ones also finish what rounding keeps the interior point from.
@@ -29,6 +30,8 @@ class Auto(GameSolver):
     def choice(self, game: Game, tol: float) -> GameSolver:
         """The solver that would run."""
         batch = game.scores.batch
+        if batch.n_edges == 0:
+            return ClosedForm()
         if batch.n_chords == 0:
             return InteriorPoint()
         small = _program_sizes(game).max() <= SMALL_PROGRAM

@@ -46,10 +46,6 @@ class DualDecomposition(GameSolver):
     step: Literal["polyak", "diminishing"] = "polyak"
     """"polyak": towards the best lower bound known, shortened whenever the gap stops shrinking;
     "diminishing": proportional to 1 / sqrt(t), needs no bound."""
-    transport: Literal["exact", "sinkhorn"] = "exact"
-    """How edge marginals follow from node marginals."""
-    sharpness: float = 200.0
-    """Sinkhorn only: spread of the pairwise scores over the final temperature."""
     check_every: int = 50
     """Steps between two certificates."""
     name: ClassVar[str] = "dual_decomposition"
@@ -58,9 +54,7 @@ class DualDecomposition(GameSolver):
         check_options(
             self,
             counts=("max_iter", "check_every"),
-            positive=("sharpness",),
             step=("polyak", "diminishing"),
-            transport=("exact", "sinkhorn"),
         )
 
     def refusal(self, game: Game) -> str | None:
@@ -202,9 +196,8 @@ class _PriceSearch:
         return Play(self.best_p, self.best_r, self.q, self.n_iter, self.active, self.options.name)
 
     def _recover(self, r: np.ndarray, active: np.ndarray) -> None:
-        scores, exact = self.game.scores, self.options.transport == "exact"
-        structure, sharpness = scores.batch.structure, self.options.sharpness
-        self._over(recover_edges, structure, scores.arrays, active, exact, sharpness, r, self.q)
+        scores = self.game.scores
+        self._over(recover_edges, scores.batch.structure, scores.arrays, active, r, self.q)
 
     def _repaired(self, p: np.ndarray, r: np.ndarray, q: np.ndarray) -> Play:
         """Feasible copies; forbidden pairs can leave the transport short of its margins."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from robustruct.errors import InvalidInputError, shown
 from robustruct.game.auto import Auto
+from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
@@ -15,6 +16,7 @@ from robustruct.game.solver import GameSolver
 
 _CLASSES: list[type[GameSolver]] = [
     Auto,
+    ClosedForm,
     Pairwise,
     InteriorPoint,
     DualDecomposition,
