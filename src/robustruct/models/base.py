@@ -193,7 +193,8 @@ class StructuredModel(Prediction, Inspection):
         self
         """
         samples = Samples(X, y, sample_weight, node_weight, groups)
-        given = FitOptions(validation, patience, engine, checkpoint, cv, max_time, warm_start)
+        asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups
+        given = FitOptions(*asked)
         check_parameters(self)
         check_fit_options(self, given)
         started = time.perf_counter()

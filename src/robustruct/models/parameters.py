@@ -286,6 +286,7 @@ OF_A_FIT: Mapping[str, Accepted] = MappingProxyType(
             )
         ),
         "warm_start": FLAG,
+        "groups": WithTheData(),
         **OF_A_CHOICE,
     }
 )
@@ -322,6 +323,7 @@ class FitOptions:
     cv: Any = "auto"
     max_time: float | None = None
     warm_start: bool = False
+    groups: Any = None
 
 
 def is_search(alpha: Any) -> bool:
