@@ -190,9 +190,8 @@ class SmoothGame:
         here = self._point(allowed / allowed.sum(-1, keepdim=True, dtype=self.metric.dtype))
         check_feasible(here.value)
         weight = self.costs.weight[:, :, None]
-        bend = (
-            torch.where(weight > 0, weight, 1.0) ** 2 / self.temperature
-        )  # times the metric: a bound on the curvature
+        # Times the metric, a bound on the curvature.
+        bend = torch.where(weight > 0, weight, 1.0) ** 2 / self.temperature
         curvature = torch.full_like(here.gap, FIRST_CURVATURE)
         highest = here.value.repeat(MEMORY, 1)
         allowance = tol * self.costs.scale()
