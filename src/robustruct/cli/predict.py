@@ -11,12 +11,14 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
     ModelArgument,
     QuietOption,
+    actions_of,
 )
 
 
@@ -38,6 +40,7 @@ class PredictOptions:
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0
+    actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     jobs: JobsOption = -1
@@ -73,6 +76,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
+    actions = actions_of(options.actions)
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     with (
@@ -99,6 +103,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             proba=options.proba,
             k_best=options.k_best,
             watch=watch,
+            actions=actions or None,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)

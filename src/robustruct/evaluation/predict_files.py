@@ -17,6 +17,7 @@ from robustruct.formats.sample import Answer, Format, Sample
 from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
+from robustruct.models.prediction import ActionsLike
 
 CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
@@ -46,6 +47,7 @@ def answered(
     k_best: int = 0,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    actions: ActionsLike = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
@@ -61,7 +63,10 @@ def answered(
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
             if digests is not None:
                 digests.append(model._digests(X))
-            answers = [Answer(as_labels(labels).tolist()) for labels in model.predict(X, weight)]
+            answers = [
+                Answer(as_labels(labels).tolist())
+                for labels in model.predict(X, weight, actions=actions)
+            ]
             if proba:
                 for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
                     answer.probabilities = [

@@ -1,11 +1,11 @@
 """Games in which the predictor has more to choose from than labels, such as asking a person.
 
-The cost then has more rows [predictor's actions] than columns [adversary's labels], the first of them
-being the labels. Solvers and kernels take square games, so the adversary gets as many more labels,
-twins of one that can occur at the node: a twin scores as the label does, whatever its neighbours are,
-and costs no more than the cheapest label for any action. Playing it is never better than playing
-that label, so for every p the adversary's best answers are worth the same, the value is the same,
-and mass on twins moves to their labels without loss.
+The cost then has more rows [predictor's actions] than columns [adversary's labels], the first of
+them being the labels. Solvers and kernels take square games, so the adversary gets as many more
+labels, twins of one that can occur at the node: a twin scores as the label does, whatever its
+neighbours are, and costs no more than the cheapest label for any action. Playing it is never better
+than playing that label, so for every p the adversary's best answers are worth the same, the value
+is the same, and mass on twins moves to their labels without loss.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _as_solutions(
 
 
 def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
-    batch, k = game.scores.batch, game.scores.n_labels
+    batch = game.scores.batch
     for solution in solutions:
         if not isinstance(solution, GameSolution):
             raise InvalidInputError(f"warm_start={shown(solution)}; give a GameSolution.")

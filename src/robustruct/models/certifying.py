@@ -16,7 +16,7 @@ from robustruct.guarantees.certificate import (
 )
 from robustruct.models.fitting.seen import seen_before
 from robustruct.models.fitting.splitting import group_codes
-from robustruct.models.prediction import HeldOut, Prediction
+from robustruct.models.prediction import ActionsLike, HeldOut, Prediction
 
 
 class Certifying(Prediction):
@@ -34,6 +34,7 @@ class Certifying(Prediction):
         node_weight: Any = None,
         *,
         longest: float | None = None,
+        actions: ActionsLike = None,
     ) -> Certificate:
         """Bound what ``predict`` costs on new samples, by held-out ones, with a stated confidence.
 
@@ -61,6 +62,8 @@ class Certifying(Prediction):
         longest : float, optional
             For ``per="node"``, the most nodes that a sample (or a group) can have, by weight; by
             default that of the heaviest held-out one, which is then assumed.
+        actions : dict, optional
+            What may be answered instead of a label, as for ``predict``; its price counts.
 
         Returns
         -------
@@ -81,11 +84,14 @@ class Certifying(Prediction):
         check_confidence(confidence)
         held_out = HeldOut.of(self, X, y, None, node_weight)
         self._refuse_seen(held_out, "certify what it costs")
+        chosen = self._actions(actions)
+        if chosen is not None:
+            held_out = held_out.with_actions(chosen, self.classes_)
         codes = None
         if groups is not None:
             codes = group_codes(groups, held_out.design.batch.n_samples)
         observed = Observed(
-            held_out.costs(held_out.decided(self)),
+            held_out.costs(held_out.decided(self, None, chosen)),
             held_out.weights,
             float(held_out.cost.min()),
             float(held_out.cost.max()),
