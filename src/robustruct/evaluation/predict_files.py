@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
@@ -44,10 +46,12 @@ def answered(
     k_best: int = 0,
     known: str | None = None,
     watch: Callable[[int], None] | None = None,
+    digests: list[np.ndarray] | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
     ``known`` names the column or field that holds labels which predictions are to agree with.
+    ``digests`` takes those of the samples.
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
@@ -58,6 +62,8 @@ def answered(
             weight = None
             if any(sample.node_weight is not None for sample in chunk):
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
+            if digests is not None:
+                digests.append(model._digests(X))
             given: Any = None
             if known is not None:
                 given = [

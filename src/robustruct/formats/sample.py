@@ -80,6 +80,14 @@ class Format(ABC):
         """Return the text of a node in the file; "" if it would not help a reader."""
         return ""
 
+    def group(self, sample: Sample, column: str) -> str:
+        """Return the sample's value in a column (or field): what it has in common with others."""
+        raise InvalidInputError(
+            f"groups are read from columns or from fields of JSON lines, and files in the format "
+            f"{self.name!r} have none.",
+            field="groups",
+        )
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return the whole format in types that JSON can write."""
