@@ -40,6 +40,14 @@ class PredictOptions:
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column (a number, -1 is the last) or JSON field of labels that are known already "
+            "and that predictions must agree with: ? or nothing where unknown, A|B where either.",
+        ),
+    ] = None
     actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
@@ -60,7 +68,8 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at.
+    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
+    unless --known says that they are known.
     With --json every format becomes JSON lines.
 
     Large files are no problem: a few hundred samples are in memory at once.
@@ -102,6 +111,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             labelled=False,
             proba=options.proba,
             k_best=options.k_best,
+            known=options.known,
             watch=watch,
             actions=actions or None,
         )

@@ -199,6 +199,16 @@ class ConllFormat(Format):
         edges = self.template.edge_attributes(sentences)
         return [Graph.chain(*parts) for parts in zip(nodes, edges, strict=True)]
 
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        sentence, number = sample.content, int(name) if name.lstrip("-").isdecimal() else None
+        n = sentence.n_columns
+        if number is None or not -n <= number < n:
+            raise InvalidInputError(
+                f"there is no column {shown(name)}: the tokens have {n} columns, 0 to {n - 1} (or "
+                f"-{n} to -1, from the last)."
+            )
+        return list(sentence.column(number % n))
+
     def captions(self, sample: Sample) -> list[str]:
         special = (self.label_column, self.weight_column)
         word = next((column for column in range(self.n_columns) if column not in special), 0)

@@ -52,6 +52,14 @@ class JsonLinesFormat(Format):
     def features(self, samples: Sequence[Sample]) -> list[Any]:
         return [sample.content for sample in samples]
 
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        values = json.loads(sample.text[0]).get(name)
+        if not isinstance(values, list):
+            raise InvalidInputError(
+                f"the sample has no list {shown(name)} with a value for each node."
+            )
+        return values
+
     def captions(self, sample: Sample) -> list[str]:
         return [_caption(node) for node in json.loads(sample.text[0])["nodes"]]
 

@@ -28,8 +28,10 @@ from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
+from robustruct.objectives.partial import check_agreement, label_weights, narrowed
 from robustruct.scores import Scores
 from robustruct.validation import (
+    KnownLabels,
     as_listed,
     check_some_weight,
     chunks,
@@ -123,6 +125,24 @@ class Prediction(Estimator):
         plain = scores(design, weights, len(self.classes_), self.n_jobs)
         return self._rules.apply(plain, design)
 
+    def _scores_given(self, design: Design, known: Any, flat: bool) -> Scores:
+        """Scores with -inf for labels that the ``known`` ones rule out."""
+        found = self._scores(design)
+        if known is None:
+            return found
+        batch = design.batch
+        labels = KnownLabels.of(known, np.diff(batch.node_offsets), flat, "known")
+        if any(options.weights for options in labels.options.values()):
+            raise InvalidInputError(
+                "known: a dict of weights stands for a label that is not known; give a label, a "
+                "set of labels, or None.",
+                field="known",
+            )
+        weights = label_weights(labels, batch, self.classes_, "known")
+        if not relaxes(self.objective, self.inference, batch, found.n_labels):
+            check_agreement(found, weights, "known", np.arange(batch.n_samples))
+        return narrowed(found, weights)
+
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
         relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
@@ -167,7 +187,7 @@ class Prediction(Estimator):
             if actions is not None:
                 self._refuse_actions()
             return self._best(found)
-        if self._rules.empty:
+        if self._unrestricted(found):
             return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
         gain = self._gains(self._feasible(found), weight, actions)
@@ -300,9 +320,13 @@ class Prediction(Estimator):
         risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         return np.stack([risk, risk], axis=1)
 
+    def _unrestricted(self, found: Scores) -> bool:
+        """Whether every labelling can occur: no rule and no known label is in the way."""
+        return self._rules.empty and bool(np.isfinite(found.unary).all())
+
     def _feasible(self, found: Scores) -> Scores:
         """The scores with labels that cannot occur at -inf, after making sure that some can."""
-        if self._rules.empty:
+        if self._unrestricted(found):
             return found
         self._best(found)
         relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
@@ -312,15 +336,29 @@ class Prediction(Estimator):
 
     @overload
     def predict(
-        self, X: NDArray[Any], node_weight: Any = None, *, actions: ActionsLike = None
+        self,
+        X: NDArray[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
     ) -> NDArray[Any]: ...
     @overload
     def predict(
-        self, X: Sequence[Any], node_weight: Any = None, *, actions: ActionsLike = None
+        self,
+        X: Sequence[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
     ) -> list[Any]: ...
     @overload
-    def predict(self, X: Any, node_weight: Any = None, *, actions: ActionsLike = None) -> Any: ...
-    def predict(self, X: Any, node_weight: Any = None, *, actions: ActionsLike = None) -> Any:
+    def predict(
+        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+    ) -> Any: ...
+    def predict(
+        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+    ) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
         A list of lists where they were lists, else a list with one array per sample; one array for
@@ -331,6 +369,11 @@ class Prediction(Estimator):
         X : as for ``fit``
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
+        known : list of label sequences, optional
+            Labels that are known already, sample by sample: None on nodes without, a set where it
+            is one of several. What is answered is conditional on them: it agrees with all of them
+            and takes the rest from there. Labels that no labelling which keeps the rules agrees
+            with are an error.
         actions : dict, optional
             What may be answered instead of a label, and its price in the units of the cost:
             ``{"review": 0.1}``, or a price for each true label, ``{"review": {"O": 0.05, ...}}``.
@@ -341,13 +384,13 @@ class Prediction(Estimator):
         chosen = self._actions(actions)
         names = self.classes_ if chosen is None else chosen.answers(self.classes_)
 
-        def decided(X: Any, node_weight: Any) -> Any:
+        def decided(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            codes = self._decide(self._scores(design), weight, chosen)
+            codes = self._decide(self._scores_given(design, known, flat), weight, chosen)
             return in_user_form(names[codes], design.batch, flat)
 
-        answers = _of_all(decided, X, node_weight, self.classes_[:0])
+        answers = _of_all(decided, X, self.classes_[:0], node_weight, known)
         return [self._in_form(labels) for labels in answers] if type(answers) is list else answers
 
     def _actions(self, given: ActionsLike) -> Actions | None:
@@ -361,12 +404,16 @@ class Prediction(Estimator):
         return labels.tolist() if self.labels_as_lists_ else labels
 
     @overload
-    def predict_proba(self, X: NDArray[Any], node_weight: Any = None) -> NDArray[Any]: ...
+    def predict_proba(
+        self, X: NDArray[Any], node_weight: Any = None, *, known: Any = None
+    ) -> NDArray[Any]: ...
     @overload
-    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[NDArray[Any]]: ...
+    def predict_proba(
+        self, X: Sequence[Any], node_weight: Any = None, *, known: Any = None
+    ) -> list[NDArray[Any]]: ...
     @overload
-    def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
-    def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
+    def predict_proba(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any: ...
+    def predict_proba(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
         An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
@@ -381,16 +428,17 @@ class Prediction(Estimator):
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
+        known : as for ``predict``
         """
         self._check_fitted()
 
-        def distributions(X: Any, node_weight: Any) -> Any:
+        def distributions(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            found = self._feasible(self._scores(design))
+            found = self._feasible(self._scores_given(design, known, flat))
             return in_user_form(self._probabilities(found, weight), design.batch, flat)
 
-        return _of_all(distributions, X, node_weight, np.empty((0, len(self.classes_))))
+        return _of_all(distributions, X, np.empty((0, len(self.classes_))), node_weight, known)
 
     def predict_games(
         self,
@@ -426,7 +474,7 @@ class Prediction(Estimator):
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
-    def predict_risk(self, X: Any, node_weight: Any = None) -> NDArray[Any]:
+    def predict_risk(self, X: Any, node_weight: Any = None, *, known: Any = None) -> NDArray[Any]:
         """(n_samples, 2) least and most expected cost of each sample, over all equilibria.
 
         Only the value of a game is unique. Trained weights lie where games have many equilibria, so
@@ -451,20 +499,23 @@ class Prediction(Estimator):
         X : as for ``fit``
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample.
+        known : as for ``predict``
         """
         design, flat = self._encode(X)
         weight = _in_order(node_weight, design.batch, flat)
-        return self._risks(self._feasible(self._scores(design)), weight)
+        return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
-    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[Any, float]]]:
+    def predict_k_best(
+        self, X: Any, k: int = 3, *, known: Any = None
+    ) -> list[list[tuple[Any, float]]]:
         """For each sample its ``k`` best labellings as (labels, score), best first.
 
-        Labels have the form of those of ``predict``.
+        Labels have the form of those of ``predict``, and agree with those that are ``known``.
         """
         if k < 1:
             raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
-        design, _ = self._encode(X)
-        found = self._feasible(self._scores(design))
+        design, flat = self._encode(X)
+        found = self._feasible(self._scores_given(design, known, flat))
         batch = design.batch
         results = []
         for s, (codes, values) in enumerate(k_best(found, k)):
@@ -590,18 +641,19 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(
-    answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: np.ndarray
-) -> Any:
-    """``answer(X, node_weight)`` of samples that may have no nodes; of these, ``nothing``."""
+def _of_all(answer: Callable[..., Any], X: Any, nothing: np.ndarray, *more: Any) -> Any:
+    """``answer(X, *more)`` of samples that may have no nodes; of these, ``nothing``.
+
+    ``more`` are lists with an item per sample, or None.
+    """
     X = as_listed(X)
     places = nonempty(X)
     if places is None:
-        return answer(X, node_weight)
+        return answer(X, *more)
     answers = [nothing] * len(X)
     if len(places):
-        weights = None if node_weight is None else [node_weight[s] for s in places]
-        for s, found in zip(places, answer([X[s] for s in places], weights), strict=True):
+        parts = [None if part is None else [part[s] for s in places] for part in more]
+        for s, found in zip(places, answer([X[s] for s in places], *parts), strict=True):
             answers[s] = found
     return answers
 
