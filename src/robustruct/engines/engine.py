@@ -1,6 +1,6 @@
 """The contract of engines: where samples are, and where work on them is done.
 
-An optimizer runs where the samples are, and sees them as `robustruct.optimizers.optimizer.Shards`.
+An optimizer runs where the samples are, and sees them as `robustruct.optimizers.shards.Shards`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.build import Plan, Settings
-from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
+from robustruct.optimizers.optimizer import Optimizer
+from robustruct.optimizers.shards import SamplesOutline
 
 T = TypeVar("T")
 Result = TypeVar("Result")

@@ -40,9 +40,11 @@ from robustruct.models.parameters import (
 from robustruct.models.prediction import Prediction, usual_decision
 from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
+from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status

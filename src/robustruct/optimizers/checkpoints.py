@@ -22,7 +22,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.formats.container import Arrays, ContainerKind, read_container, write_container
 from robustruct.formats.output import checked_path
 from robustruct.formats.text import shown
-from robustruct.optimizers.optimizer import Resumable, inside
+from robustruct.optimizers.certificates import Resumable, inside
 
 try:
     import fcntl

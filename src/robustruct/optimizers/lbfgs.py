@@ -21,7 +21,9 @@ import numpy as np
 
 from robustruct.core.vectors import absolute_penalty, add_slope, least_slopes, penalty
 from robustruct.objectives.likelihood import LowerBounds
-from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import Shards
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

@@ -21,8 +21,9 @@ from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
+from robustruct.optimizers.certificates import inside
 from robustruct.optimizers.dual_variables import DualVariables
-from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
+from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning, tuning_for
 from robustruct.parallel import over_ranges
 

@@ -31,7 +31,7 @@ from robustruct.core.structs import (
 )
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
-from robustruct.optimizers.optimizer import PassSpec
+from robustruct.optimizers.shards import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_ranges, over_samples, together
 
