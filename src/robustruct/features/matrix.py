@@ -141,11 +141,8 @@ def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1)
         )
         return out
     m = out.shape[1]
-    over_samples(
-        lambda first, last: sparse_product(first, last, matrix.arrays, m, weights, out),
-        matrix.indptr,
-        _worthwhile(n_jobs, matrix, weights),
-    )
+    n_jobs = _worthwhile(n_jobs, matrix, weights)
+    over_samples(sparse_product, matrix.indptr, n_jobs, matrix.arrays, m, weights, out)
     return out
 
 
@@ -175,13 +172,9 @@ def _add_transposed(
     matrix: SparseRows, start: int, values: np.ndarray, out: np.ndarray, n_jobs: int | None
 ) -> None:
     # Each thread owns a range of columns, so that sums do not depend on the number of threads.
-    over_samples(
-        lambda first, last: sparse_transposed_product(
-            first, last, start, matrix.arrays, *values.shape, values, out
-        ),
-        matrix.column_offsets,
-        _worthwhile(n_jobs, matrix, values),
-    )
+    n_jobs, arguments = _worthwhile(n_jobs, matrix, values), (*values.shape, values, out)
+    columns = matrix.column_offsets
+    over_samples(sparse_transposed_product, columns, n_jobs, start, matrix.arrays, *arguments)
 
 
 def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:

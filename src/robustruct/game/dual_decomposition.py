@@ -18,6 +18,7 @@ paper: at any u, one max-product pass certifies the p of the node games, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -209,9 +210,5 @@ class _PriceSearch:
         nodes = np.repeat(chosen, self.sizes)
         kept[nodes] = new[nodes]
 
-    def _over(self, kernel: object, *arguments: object) -> None:
-        over_samples(
-            lambda first, last: kernel(first, last, *arguments),  # type: ignore[operator]
-            self.game.scores.batch.node_offsets,
-            self.n_jobs,
-        )
+    def _over(self, kernel: Callable[..., None], *arguments: object) -> None:
+        over_samples(kernel, self.game.scores.batch.node_offsets, self.n_jobs, *arguments)
