@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from robustruct.comparison.compare import Fit
 
 GAME_TOL = 1e-3  # enough for a drawing
-MOST_NODES = 80
+MOST_NODES = 80  # of an example that fits a page; larger ones come after all that do
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats, Shar
 from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
-FULL_PASS_EVERY = 5
+FULL_PASS_EVERY = 5  # passes: skipped samples are seen again before their gaps are far off
 MU_STEP, LEAST_MU = 2.0, 0.01  # by how much mu changes in a pass at first; how far it may fall
 LITTLE, MUCH = 0.1, 3.0
 """Times the adversaries' gap: predictors that give away less may follow more slowly, and must

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 FEWEST, MOST = 5, 30  # steps remembered: as many as fit into CAPACITY numbers, within these limits
-CAPACITY = 2**24
+CAPACITY = 2**24  # 128 MiB of float64, so that memory does not grow with weights without end
 FIRST = 10  # steps before weights are first chosen again: the gradient at 0 tells little
 # SciPy's own rules never end a descent: the certified gap does, or no decrease at all.
 NEVER = {"maxfun": 10**9, "ftol": 0.0, "gtol": 0.0}
