@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class MemorySamples:
     """Samples in memory, as users pass them to ``fit``."""
 
     X: Any
@@ -56,7 +56,7 @@ class Engine(Protocol):
     def n_workers(self) -> int:
         """How many shards can be worked on at once."""
 
-    def shards(self, data: ShardedData | Samples) -> AbstractContextManager[PreparedShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> AbstractContextManager[PreparedShards]:
         """The samples where they are to be worked on, until the end of the context."""
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Problem
@@ -70,7 +70,7 @@ class FileShards(PreparedLocalShards):
 class MemoryShards(PreparedLocalShards):
     """Samples in memory: one shard."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: MemorySamples) -> None:
         super().__init__()
         self.samples = samples
 
@@ -101,9 +101,9 @@ class LocalEngine:
     n_workers = 1
 
     @contextmanager
-    def shards(self, data: ShardedData | Samples) -> Iterator[PreparedLocalShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> Iterator[PreparedLocalShards]:
         """The samples in this process."""
-        yield MemoryShards(data) if isinstance(data, Samples) else FileShards(data)
+        yield MemoryShards(data) if isinstance(data, MemorySamples) else FileShards(data)
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
         """``function(item)`` for every item, one after the other."""
