@@ -12,7 +12,7 @@ import numpy as np
 
 from robustruct.bad_labels import clean_samples, clean_shards
 from robustruct.constraints import Constraints, ConstraintsLike
-from robustruct.engines.engine import Engine, PreparedShards
+from robustruct.engines.engine import Engine, MemorySamples, PreparedShards
 from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features.matrix import squares_of_entries
