@@ -32,7 +32,7 @@ KINDS: dict[str, type[StructuredModel]] = {
 }
 """What is compared: the family with all that is chosen on training samples, and its corners."""
 SHARES = {"auto": 0.4, "AGM": 0.2, "CRF": 0.2, "SSVM": 0.2}  # of the time
-FEWEST = 5  # training samples: so many folds choose alpha
+FEWEST = 5  # training samples: alpha is chosen on five folds of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +330,7 @@ def compare(
     data, loss_name : str
         What to call them.
     folds : int, optional
-        Test every sample once, in so many folds; alpha is chosen anew within each.
+        Test every sample once, in this many folds; alpha is chosen in each.
     alpha : "auto", sequence of float, or float
         Penalties to choose from, or the one to take.
     decision : "auto", "map", "predictor" or "bayes"

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from robustruct.errors import InvalidInputError, shown
-from robustruct.game.closed_form import ClosedForm
 from robustruct.game.dual_decomposition import DualDecomposition
 from robustruct.game.game import Game, Play
 from robustruct.game.interior_point import InteriorPoint
 from robustruct.game.linear_program import LinearProgram
+from robustruct.game.node_games import ClosedForm
 from robustruct.game.pairwise import Pairwise
 from robustruct.game.relaxed import Relaxed
 from robustruct.game.solver import GameSolver

@@ -264,7 +264,7 @@ class Progress:
             raise InvalidInputError(
                 f"after going on from a checkpoint bounds contradict each other: {best[0]} is not "
                 f"below {best[1]}. Its numbers were changed, or are of another version: remove "
-                "the checkpoint and fit anew."
+                "the checkpoint and fit again."
             ) from error
         return float(lower), float(upper)
 

@@ -211,7 +211,7 @@ def _descend(evaluate: _Evaluations) -> bool:
         objective, parts.start, jac=True, method="L-BFGS-B",
         bounds=Bounds(0.0, np.inf) if len(parts.l1) else None, callback=stepped, options=options,
     )  # fmt: skip
-    # When it ends without a decrease although it began anew, floating point allows for none.
+    # When it ends without a decrease although its memory was empty, floating point allows for none.
     descent.stalled = not due and result.nit < steps and result.fun >= before
     return due
 

@@ -128,7 +128,7 @@ class LocalShards:
         return cls([problem], tuning_for(problem))
 
     def retune(self, tuning: Tuning) -> None:
-        """Begin anew with other settings."""
+        """Reset the dual variables and use other settings."""
         self.tuning = tuning
         self.shards = {n: ShardState(shard.given, tuning) for n, shard in self.shards.items()}
 

@@ -90,7 +90,7 @@ class Shards(SamplesOutline, Protocol):
         """The dual variables of all samples, where they are one shard in this process."""
 
     def retune(self, tuning: Tuning) -> None:
-        """Begin anew with other settings."""
+        """Reset the dual variables and use other settings."""
 
     def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place."""
