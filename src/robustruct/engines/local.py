@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
@@ -85,8 +84,7 @@ class MemoryShards(PreparedLocalShards):
 
     def again(self, plan: Plan) -> None:
         """Take the same samples, which are prepared, at another penalty and temperature."""
-        given = self.first.given
-        self.hold({0: replace(plan.retuned(given), relaxed=plan.relaxes(given.design.batch))})
+        self.hold({0: plan.retuned(self.first.given)})
 
     def part(self, samples: np.ndarray) -> MemoryShards:
         """Some of the samples, which are prepared; `again` says what is to be learnt of them."""
