@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from robustruct import AGM, CRF, SSVM, AutoModel, Graph, load
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, Moments, Parts, Standardization
@@ -290,7 +290,7 @@ def test_folds_see_columns_as_the_last_fit_does_and_no_label_held_out():
     train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
     found = []
     for labels in (y, np.where(np.arange(150) % 2, (y + 1) % 3, y)):
-        shards = MemoryShards(Samples(X, labels))
+        shards = MemoryShards(MemorySamples(X, labels))
         plan = shards.prepare(CRF(), lambda _: None)
         fold = Fold(CRF(random_state=0), shards, plan, train, test)
         setting = Setting("likelihood", np.inf, 0.01)
