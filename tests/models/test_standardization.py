@@ -219,9 +219,9 @@ def test_moments_of_shards_add_up_to_those_of_all(n_shards, shift):
 
 
 def test_pieces_of_a_large_table_add_up(monkeypatch):
-    from robustruct.features import moments
+    from robustruct.features import summary
 
-    monkeypatch.setattr(moments, "PIECE", 10)
+    monkeypatch.setattr(summary, "PIECE", 10)
     rows = np.random.default_rng(0).normal(size=(101, 3)) + 50.0
     blocks = Parts.of([rows[:40], rows[40:41], rows[41:]]).nodes
     found = Moments.of(blocks, np.ones(3))
