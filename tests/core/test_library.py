@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_package_without_a_library_says_how_to_get_one(folder: Path) -> None:
-    with pytest.raises(ImportError, match="no compiled core.*wheel made for this machine"):
+    with pytest.raises(ImportError, match=r"no compiled core.*wheel made for this machine"):
         library._load()
 
 
@@ -48,7 +48,7 @@ def test_the_best_library_for_the_processor_is_loaded(
 
 def test_a_library_of_another_processor_is_refused(folder: Path) -> None:
     (folder / f"core{OWN.suffix}").write_bytes(b"\x7fELF for another machine")
-    with pytest.raises(ImportError, match="cannot be loaded on.*wheel made for this machine"):
+    with pytest.raises(ImportError, match=r"cannot be loaded on.*wheel made for this machine"):
         library._load()
 
 
@@ -68,7 +68,7 @@ def test_without_a_compiler_both_ways_to_get_one_are_named(
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setitem(sys.modules, "ziglang", None)
     assert build.system_compiler() is None
-    with pytest.raises(build.BuildError, match="neither cc, gcc nor clang.*ziglang"):
+    with pytest.raises(build.BuildError, match=r"neither cc, gcc nor clang.*ziglang"):
         build.zig()
 
 

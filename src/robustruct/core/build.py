@@ -37,7 +37,7 @@ REORDER = [
 WARN = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unknown-pragmas"]
 
 
-# Libraries for tests (checks.py): two stop at a wrong access or a race, one counts what is executed.
+# Libraries for tests (checks.py): two stop at a wrong access or a race, one counts executed lines.
 INSTRUMENTED = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"],
     "thread": ["-fsanitize=thread", "-g", "-O1"],
