@@ -178,11 +178,7 @@ def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarr
         augmented_unary(game.arrays, p, augmented)
         return best_labelling(s.with_unary(augmented), n_jobs)[1]
     upper = np.empty(b.n_samples)
-    over_samples(
-        lambda first, last: game_upper(first, last, game.arrays, p, upper),
-        b.node_offsets,
-        n_jobs,
-    )
+    over_samples(game_upper, b.node_offsets, n_jobs, game.arrays, p, upper)
     return upper
 
 
@@ -192,11 +188,7 @@ def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = 
     if game.square is not game:
         return lower_bounds(game.square, *padded(r, q, len(game.cost)), n_jobs)
     lower = np.empty(batch.n_samples)
-    over_samples(
-        lambda first, last: game_lower(first, last, game.arrays, r, q, lower),
-        batch.node_offsets,
-        n_jobs,
-    )
+    over_samples(game_lower, batch.node_offsets, n_jobs, game.arrays, r, q, lower)
     if batch.n_chords:
         add_chords(game.arrays, q, lower)
     return lower

@@ -39,7 +39,7 @@ from robustruct.models.crf import CRF
 from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
-from robustruct.optimizers.optimizer import ROUNDING, Record, records
+from robustruct.optimizers.certificates import ROUNDING, Record, records
 from robustruct.status import Status
 
 MODEL = ContainerKind("robustruct-model", 3, "model.save()", oldest=3)
