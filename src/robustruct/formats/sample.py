@@ -80,7 +80,7 @@ class Format(ABC):
         return ""
 
     def group(self, sample: Sample, column: str) -> str:
-        """Return what the sample has in common with others: the column's value on its first node."""
+        """Return what a sample has in common with others: the value on its first node."""
         return str(self.values(sample, column)[0])
 
     @abstractmethod

@@ -259,6 +259,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "objective_": is_number,  # infinite before the first certificate, as is the gap
     "duality_gap_": lambda value: is_number(value) and value >= -ROUNDING,
     "validation_loss_": is_number,
+    "worst_case_": lambda value: _is_dict(value) and all(map(is_number, value.values())),
 }
 """Whether a value may be an attribute of a fitted model; a file cannot set any other."""
 
