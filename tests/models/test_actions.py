@@ -143,6 +143,8 @@ def test_map_refuses_with_the_reason() -> None:
     X, y = chains(20)
     with pytest.raises(IncompatibleError, match=r"not in the units of the cost.*'predictor'"):
         AGM().fit(X, y).predict(X, actions={"review": 0.1})
+    with pytest.raises(IncompatibleError, match="set decision='bayes'"):
+        CRF(decision="map").fit(X, y).predict(X, actions={"review": 0.1})
     with pytest.raises(IncompatibleError, match="temperature above 0, or take a CRF"):
         SSVM().fit(X, y).predict(X, actions={"review": 0.1})
 
