@@ -49,6 +49,13 @@ class PredictOptions:
         ),
     ] = None
     actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     jobs: JobsOption = -1
@@ -114,6 +121,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             known=options.known,
             watch=watch,
             actions=actions or None,
+            rule=options.rule,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)
