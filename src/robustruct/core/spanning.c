@@ -87,7 +87,7 @@ API Index spanning_forests(Index first, Index last, const Structure *structure, 
             incident[at[i]++] = j;
             incident[at[j]++] = i;
         }
-        count[s] = peel(size, start, incident, &queue, lo, order);
+        count[s] = peel(size, start, incident, &queue, lo, order + lo);
     }
     free(slots);
     return 0;

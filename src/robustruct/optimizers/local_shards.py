@@ -21,6 +21,7 @@ from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
+from robustruct.objectives.relaxed import RelaxedLikelihood
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
 from robustruct.optimizers.tuning import Tuning, tuning_for
@@ -90,8 +91,8 @@ class ShardState:
         return DualVariables(self.problem, self.tuning)
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        return Likelihood(self.problem)
+    def likelihood(self) -> Likelihood | RelaxedLikelihood:
+        return RelaxedLikelihood(self.problem) if self.problem.relaxed else Likelihood(self.problem)
 
     def order(self, number: int, spec: PassSpec) -> np.ndarray:
         """The samples to visit; their order depends on the seed, the pass and the shard alone."""
@@ -295,10 +296,13 @@ class LocalShards:
     def _regret(self, theta: np.ndarray) -> float:
         return sum(shard.dual.regret(theta) for shard in self.shards.values())
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        found = [shard.likelihood(theta) for shard in self.shards.values()]
-        return sum(value for value, _ in found), _total([gradient for _, gradient in found])
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret at θ, its gradient, lower regret)."""
+        found = [shard.likelihood(theta, slack, anew) for shard in self.shards.values()]
+        values, gradients, lowest = zip(*found, strict=True)
+        return sum(values), _total(gradients), sum(lowest)
 
     def fingerprint(self) -> dict[str, Any]:
         """What the samples are."""

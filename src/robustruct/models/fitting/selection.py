@@ -181,7 +181,7 @@ class Race:
         self.show: Show
         problem = shards.first.given
         batch = problem.design.batch
-        relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
+        relaxed = relaxes(model.inference, batch, problem.n_labels)
         self.members = members(model, relaxed)
         self.alphas = listed_alphas(model)
         groups = group_codes(shards.samples.groups, batch.n_samples)
