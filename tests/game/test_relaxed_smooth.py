@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from scipy.optimize import LinearConstraint, minimize
+from scipy.optimize import minimize
 
 from robustruct import solve_game
 from robustruct.datasets.synthetic import grid_edges
@@ -121,50 +121,51 @@ def test_forests_cover_all_edges_and_have_no_cycles(name):
     assert sorted(forests.order) == list(range(n))
 
 
-def entropy(x):
-    return -(x * np.log(np.maximum(x, 1e-300))).sum()
+def entropies(x):
+    return -(x * np.log(np.maximum(x, 1e-300))).reshape(len(x), -1).sum(axis=1)
 
 
 def relaxed_value(scores, shares, temperature):
     """max <ψ, q> + T H(q) over the local polytope, by a generic solver (two labels).
 
-    With two labels r_i = P(label 1) and q_e = P(both 1) say all.
+    With two labels P(label 1) of each node and P(both 1) of each edge say all.
     """
-    batch, k = scores.batch, 2
-    slots, n = np.flatnonzero(batch.parent >= 0), scores.batch.n_nodes
-    child, parent = batch.child[slots], batch.parent[slots]
-
-    def tables(x):
-        r, both = x[:n], x[n:]
-        one, other = r[child], r[parent]
-        q = np.array([[1 - one - other + both, other - both], [one - both, both]])
-        return np.stack([1 - r, r], axis=1), q.transpose(2, 0, 1)
+    batch, n = scores.batch, scores.batch.n_nodes
+    slots = np.flatnonzero(batch.parent >= 0)
+    child, parent, rho = batch.child[slots], batch.parent[slots], shares[slots]
+    pairs = scores.tables[scores.table_of[slots]]
 
     def minus_value(x):
-        r, q = tables(x)
-        pairs = scores.tables[scores.table_of[slots]]
-        value = (scores.unary * r).sum() + (pairs * q).sum()
-        held = sum(entropy(row) for row in r)
-        for s, i, j, table in zip(slots, child, parent, q, strict=True):
-            held -= shares[s] * (entropy(r[i]) + entropy(r[j]) - entropy(table))
-        return -(value + temperature * held)
+        """With its gradient."""
+        one, other, both = x[child], x[parent], x[n:]
+        r = np.stack([1 - x[:n], x[:n]], axis=1)
+        q = np.array([[1 - one - other + both, other - both], [one - both, both]])
+        q = q.transpose(2, 0, 1)
+        by_r = scores.unary - temperature * counted[:, None] * (np.log(r) + 1)
+        by_q = pairs - temperature * rho[:, None, None] * (np.log(q) + 1)
+        held = counted @ entropies(r) + rho @ entropies(q)
+        gradient = np.concatenate([by_r[:, 1] - by_r[:, 0], by_q[:, 0, 0] + by_q[:, 1, 1]])
+        gradient[n:] -= by_q[:, 0, 1] + by_q[:, 1, 0]
+        np.add.at(gradient, child, by_q[:, 1, 0] - by_q[:, 0, 0])
+        np.add.at(gradient, parent, by_q[:, 0, 1] - by_q[:, 0, 0])
+        value = (scores.unary * r).sum() + (pairs * q).sum() + temperature * held
+        return -value, -gradient
 
-    rows = []
-    for e, (i, j) in enumerate(zip(child, parent, strict=True)):
-        unit = np.zeros((3, n + len(slots)))
-        unit[0, [i, n + e]] = 1, -1  # q(1, 0) >= 0
-        unit[1, [j, n + e]] = 1, -1
-        unit[2, [n + e, i, j]] = 1, -1, -1  # q(0, 0) >= -1 here
-        rows.append(unit)
-    lower = np.tile([1e-9, 1e-9, -1 + 1e-9], len(slots))
-    start = np.concatenate([np.full(n, 0.5), np.full(len(slots), 0.25)])
+    counted = np.ones(n)  # how often the entropy of each node is counted, that of edges rho times
+    np.subtract.at(counted, child, rho)
+    np.subtract.at(counted, parent, rho)
+    m, unit = len(slots), np.eye(n + len(slots))
+    inside = np.concatenate(
+        [unit[child] - unit[n:], unit[parent] - unit[n:], unit[n:] - unit[child] - unit[parent]]
+    )
+    least = np.repeat([1e-9, 1e-9, 1e-9 - 1.0], m)
     found = minimize(
-        minus_value, start, method="trust-constr",
-        bounds=[(1e-9, 1 - 1e-9)] * len(start),
-        constraints=LinearConstraint(np.concatenate(rows), lower, np.inf),
-        options={"gtol": 1e-8, "xtol": 1e-12, "maxiter": 3000},
+        minus_value, np.concatenate([np.full(n, 0.5), np.full(m, 0.25)]), jac=True,
+        method="SLSQP",
+        bounds=[(1e-9, 1 - 1e-9)] * (n + m), options={"ftol": 1e-12, "maxiter": 500},
+        constraints={"type": "ineq", "fun": lambda x: inside @ x - least, "jac": lambda _: inside},
     )  # fmt: skip
-    assert k == scores.n_labels
+    assert found.success
     return -found.fun
 
 
@@ -243,11 +244,30 @@ def test_a_solver_of_temperature_zero_is_refused():
         solve_game([[0.0, 0.0]], [], [], 1 - np.eye(2), solver="pairwise", temperature=1.0)
 
 
+def test_actions_beside_labels_are_played_where_they_are_cheap():
+    """A game with actions is that whose dear actions are never played, or that with more."""
+    rng = np.random.default_rng(1)
+    given = rng.normal(size=(9, 3)), grid_edges(3, 3), rng.normal(size=(12, 3, 3))
+    cost = 1.0 - np.eye(3)
+
+    def value(column, **options):
+        costs = np.hstack([cost, np.full((3, 1), column)])
+        return solve_game(*given, costs, temperature=1.0, **options)
+
+    plain = solve_game(*given, cost, temperature=1.0, solver="relaxed", tol=1e-5)
+    dear = value(5.0, solver="relaxed", tol=1e-5)
+    assert dear.upper == pytest.approx(plain.upper, abs=1e-3)
+    cheap, exact = value(0.2, solver="relaxed", tol=1e-5), value(0.2, tol=1e-5)
+    assert cheap.upper < plain.lower
+    assert cheap.upper >= exact.lower
+    assert cheap.predictor.shape == (9, 4)
+    assert cheap.predictor[:, 3].max() > 0.1
+
+
 def test_threads_change_nothing():
-    scores = [random_scores(16, grid_edges(4, 4), 3, seed) for seed in range(6)]
+    rng = np.random.default_rng(0)
     batch = Batch.build([(16, grid_edges(4, 4))] * 6)
-    unary = np.concatenate([one.unary[np.argsort(one.batch.node_of)] for one in scores])
-    pairwise = np.random.default_rng(0).normal(size=(batch.n_edges, 3, 3))
+    unary, pairwise = rng.normal(size=(96, 3)), rng.normal(size=(batch.n_edges, 3, 3))
     game = Game(Scores.from_user(batch, unary, pairwise), 1.0 - np.eye(3), np.ones(96))
     one, two = (play_relaxed_smooth(game, 1.0, 1e-3, n_jobs)[0] for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.r, two.r)

@@ -28,6 +28,7 @@
 /* A sample. Nodes count from 0 in the order of the forests, children first. */
 typedef struct {
     Index n, m, k, count;  /* nodes, edges, labels, forests */
+    Index actions;         /* of the predictor: labels, and any behind them */
     const Index *node;     /* (n) where each is in the batch */
     Index *first;          /* (n+1) edges of node i to later ones: first[i] .. first[i+1]-1 */
     Index *above;          /* (m) the later end of each edge */
@@ -37,7 +38,7 @@ typedef struct {
     double *top;           /* (kinds) the largest */
     double T, allowed;     /* temperature; gap of a node's predictor that need not be closed */
     bool plays;            /* whether p is free */
-    const GameArrays *game;
+    const SmoothGames *game;
 } Sample;
 
 /* Everything about the nodes, divided by T. */
@@ -49,7 +50,7 @@ typedef struct {
     double *down;   /* (n, count, k) messages from parents, 0 at roots */
     double *best_shift, *best_p;
     double *pace;   /* (n) step length of each predictor */
-    double *belief, *other, *sum, *line, *few, *costs, *slopes, *before; /* (k) */
+    double *belief, *other, *sum, *line, *few, *costs, *slopes, *before; /* (k), (actions) */
     double *pair, *plan;                               /* (k, k) */
     Routes routes;
 } Work;
@@ -137,15 +138,21 @@ INLINE void believe_above(const Sample *own, const Work *work, Index i, Index t,
 
 /* ------------------------------------------------------------------------------ steps of one node */
 
-/* w / T Σ_b L[a, b] r_b. */
+/* slope[a] = w / T Σ_b L[a, b] r_b, for each action a. */
 INLINE void cost_slopes(const Sample *own, double factor, const double *r, double *slope)
 {
     const Index k = own->k;
-    for (Index a = 0; a < k; a++) {
+    for (Index a = 0; a < own->actions; a++) {
         double total = 0.0;
         for (Index b = 0; b < k; b++) total += own->game->cost[a * k + b] * r[b];
         slope[a] = factor * total;
     }
+}
+
+/* Whether the predictor may take an action: a label of score -inf it may not. */
+INLINE bool open_to(const Sample *own, Index i, Index action)
+{
+    return action >= own->k || own->game->scores.unary[own->node[i] * own->k + action] > -INFINITY;
 }
 
 /* out = gain + w / T L'p; r, exponentials of it that add up to 1 (0 if all are forbidden). */
@@ -155,7 +162,7 @@ static void answer(const Sample *own, double factor, const double *gain, const d
     const Index k = own->k;
     double total = 0.0;
     copy(k, gain, out);
-    for (Index a = 0; factor > 0.0 && a < k; a++)
+    for (Index a = 0; factor > 0.0 && a < own->actions; a++)
         for (Index b = 0; p[a] != 0.0 && b < k; b++)
             out[b] += factor * p[a] * own->game->cost[a * k + b];
     exponentials(k, out, r);
@@ -163,42 +170,43 @@ static void answer(const Sample *own, double factor, const double *gain, const d
     for (Index b = 0; total > 0.0 && b < k; b++) r[b] /= total;
 }
 
-/* trial = p - pace slope, on the simplex of allowed labels; return how much p gives away. */
-static double project_step(Index k, const double *unary, const double *p, const double *slope,
-                           double pace, double *trial, double *few)
+/* trial = p - pace slope, on the simplex of open actions; return how much p gives away. */
+static double project_step(const Sample *own, const Work *work, Index i, const double *p,
+                           const double *slope, double *trial)
 {
     double least = INFINITY, played = 0.0;
-    for (Index a = 0; a < k; a++) {
-        trial[a] = unary[a] == -INFINITY ? -INFINITY : p[a] - pace * slope[a];
-        if (unary[a] == -INFINITY) continue;
+    for (Index a = 0; a < own->actions; a++) {
+        const bool open = open_to(own, i, a);
+        trial[a] = open ? p[a] - work->pace[i] * slope[a] : -INFINITY;
+        if (!open) continue;
         least = min_double(least, slope[a]);
         played += p[a] * slope[a];
     }
-    const double threshold = simplex_threshold(k, trial, few);
-    for (Index a = 0; a < k; a++) trial[a] = trial[a] > threshold ? trial[a] - threshold : 0.0;
+    const double threshold = simplex_threshold(own->actions, trial, work->few);
+    for (Index a = 0; a < own->actions; a++)
+        trial[a] = trial[a] > threshold ? trial[a] - threshold : 0.0;
     return played - least;
 }
 
 /* Projected gradient steps of node i's predictor p towards the least log Σ exp(gain + w / T L'p),
- * which replaces ``gain`` (k). Steps are accepted by slopes, as values cancel. */
+ * ``part`` of which is taken; that replaces ``gain`` (k). Steps are accepted by slopes, as values
+ * cancel. */
 static void play_node(const Sample *own, const Work *work, Index i, double part, double *p,
                       double *gain)
 {
-    const Index k = own->k;
-    const double *unary = own->game->scores.unary + own->node[i] * k;
+    const Index n = own->actions;
     const double factor = own->game->weight[own->node[i]] / own->T;
     double *slope = work->costs, *trial = work->line, *out = work->other, *r = work->belief;
     double *reached = work->slopes, *before = work->before;
-    copy(k, p, before);
+    copy(n, p, before);
     answer(own, factor, gain, p, out, r);
     cost_slopes(own, factor, r, slope);
     for (Index x = 0; x < TRIES && factor > 0.0; x++) {
         double bend = 0.0, length = 0.0;
-        const double away = project_step(k, unary, p, slope, work->pace[i], trial, work->few);
-        if (away <= own->allowed / own->T) break;
+        if (project_step(own, work, i, p, slope, trial) <= own->allowed / own->T) break;
         answer(own, factor, gain, trial, out, r);
         cost_slopes(own, factor, r, reached);
-        for (Index a = 0; a < k; a++) {
+        for (Index a = 0; a < n; a++) {
             const double change = trial[a] - p[a];
             bend += change * (reached[a] - slope[a]);
             length += change * change;
@@ -207,13 +215,13 @@ static void play_node(const Sample *own, const Work *work, Index i, double part,
             work->pace[i] *= 0.4;
             continue;
         }
-        copy(k, trial, p);
-        copy(k, reached, slope);
+        copy(n, trial, p);
+        copy(n, reached, slope);
         if (bend * work->pace[i] < 0.7 * length) work->pace[i] *= 1.4;
     }
-    for (Index a = 0; a < k; a++) p[a] = before[a] + part * (p[a] - before[a]);
+    for (Index a = 0; a < n; a++) p[a] = before[a] + part * (p[a] - before[a]);
     answer(own, factor, gain, p, out, r);
-    copy(k, out, gain);
+    copy(own->k, out, gain);
 }
 
 /* Node i's marginals become alike in all forests, by ``part`` of what that would take. */
@@ -260,7 +268,7 @@ static double sweep_up(const Sample *own, const Work *work, double part, double 
     double total = 0.0;
     memset(work->below, 0, (size_t)(own->n * count * k) * sizeof(double));
     for (Index i = 0; i < own->n; i++) {
-        if (part > 0.0) settle(own, work, i, part, p + own->node[i] * k);
+        if (part > 0.0) settle(own, work, i, part, p + own->node[i] * own->actions);
         for (Index t = 0; t < count; t++) {
             believe_below(own, work, i, t, work->belief);
             if (is_root(own, i)) {
@@ -287,7 +295,7 @@ static void sweep_down(const Sample *own, const Work *work, double part, double 
             send(own, own->kind[edge_up(own, i, t)], false, work->belief, work->other,
                  work->down + (i * count + t) * k);
         }
-        if (part > 0.0) settle(own, work, i, part, p + own->node[i] * k);
+        if (part > 0.0) settle(own, work, i, part, p + own->node[i] * own->actions);
     }
 }
 
@@ -401,7 +409,12 @@ static double marginals(const Sample *own, const Work *work, double *r, double *
         const double *unary = own->game->scores.unary + at * k, weight = own->game->weight[at];
         node_marginal(own, work, i, r + at * k);
         total = add_scores(k, r + at * k, unary, total) + own->T * entropy(k, r + at * k);
-        if (own->plays) total += weight * least_cost(k, own->game->cost, unary, r + at * k);
+        if (!own->plays) continue;
+        double least = INFINITY;
+        cost_slopes(own, weight, r + at * k, work->costs);
+        for (Index a = 0; a < own->actions; a++)
+            if (open_to(own, i, a)) least = min_double(least, work->costs[a]);
+        total += least;
     }
     for (Index i = 0; i < own->n; i++)
         for (Index e = own->first[i]; e < own->first[i + 1]; e++)
@@ -411,21 +424,26 @@ static double marginals(const Sample *own, const Work *work, double *r, double *
 
 /* ----------------------------------------------------------------------------------------- samples */
 
+/* Potentials of node i without λ, from its scores and p, but for labels that are out of the game. */
+static void set_base(const Sample *own, const Work *work, Index i, const double *p)
+{
+    const Index k = own->k, at = own->node[i];
+    const double factor = own->plays ? own->game->weight[at] / own->T : 0.0;
+    double *base = work->base + i * k;
+    for (Index a = 0; a < k; a++)
+        work->line[a] = base[a] == -INFINITY ? -INFINITY : own->game->scores.unary[at * k + a] / own->T;
+    answer(own, factor, work->line, p + at * own->actions, base, work->other);
+}
+
 /* The multipliers and p of the least upper bound are kept, or taken again. */
 static void keep(bool again, const Sample *own, const Work *work, double *p)
 {
-    const Index k = own->k, length = own->n * own->count * k;
+    const Index length = own->n * own->count * own->k, actions = own->actions;
     copy(length, again ? work->best_shift : work->shift, again ? work->shift : work->best_shift);
     for (Index i = 0; i < own->n && own->plays; i++) {
-        double *now = p + own->node[i] * k, *best = work->best_p + i * k;
-        copy(k, again ? best : now, again ? now : best);
-        if (!again) continue;
-        const double factor = own->game->weight[own->node[i]] / own->T;
-        for (Index a = 0; a < k; a++)
-            work->line[a] = work->base[i * k + a] == -INFINITY
-                                ? -INFINITY
-                                : own->game->scores.unary[own->node[i] * k + a] / own->T;
-        answer(own, factor, work->line, now, work->base + i * k, work->other);
+        double *now = p + own->node[i] * actions, *best = work->best_p + i * actions;
+        copy(actions, again ? best : now, again ? now : best);
+        if (again) set_base(own, work, i, p);
     }
 }
 
@@ -444,7 +462,8 @@ static Index descend(const Sample *own, const Effort *effort, double allowed, co
         for (Index x = 0; x < effort->check_every && sweeps < effort->max_iter; x++, sweeps++) {
             sweep_down(own, work, part, point->p);
             const double value = sweep_up(own, work, part, point->p);
-            if (value <= *upper + 1e-13 * fabs(*upper)) {
+            /* Near the optimum the gap falls with the square root of what values can tell. */
+            if (value <= *upper + 1e-3 * min_double(allowed, fabs(*upper)) + 1e-12 * fabs(*upper)) {
                 *upper = value;
                 keep(false, own, work, point->p);
                 part = min_double(1.1 * part, 1.0);
@@ -452,7 +471,6 @@ static Index descend(const Sample *own, const Effort *effort, double allowed, co
                 part *= 0.5;
                 keep(true, own, work, point->p);
                 sweep_up(own, work, 0.0, point->p);
-                if(getenv("DBG"))__builtin_printf("rise %ld %g %g part %g\n",(long)sweeps,value,*upper,part);
             }
         }
     }
@@ -520,15 +538,14 @@ static void begin(const Sample *own, const RelaxedGibbs *point, const double *mu
                   const Work *work)
 {
     const Index k = own->k, length = own->n * own->count * k;
-    const double range = largest(k * k, own->game->cost);
+    const double range = largest(own->actions * k, own->game->cost);
     for (Index j = 0; j < length; j++) work->shift[j] = multipliers[j] / own->T;
     memset(work->down, 0, (size_t)length * sizeof(double));
+    memset(work->base, 0, (size_t)(own->n * k) * sizeof(double));
     for (Index i = 0; i < own->n; i++) {
-        const Index at = own->node[i];
-        const double factor = own->plays ? own->game->weight[at] / own->T : 0.0;
-        for (Index a = 0; a < k; a++) work->line[a] = own->game->scores.unary[at * k + a] / own->T;
-        answer(own, factor, work->line, point->p + at * k, work->base + i * k, work->other);
-        /* The slope changes by at most the cost's range squared times the variance of an indicator. */
+        const double factor = own->game->weight[own->node[i]] / own->T;
+        set_base(own, work, i, point->p);
+        /* Slopes change by at most the cost's range squared times the variance of an indicator. */
         work->pace[i] = 4.0 / (factor * factor * range * range * (double)k + 1e-300);
     }
 }
@@ -536,11 +553,12 @@ static void begin(const Sample *own, const RelaxedGibbs *point, const double *mu
 /* Samples first .. last-1, to a gap of effort->allowed[s]; ``player`` is FREE where p is to be chosen,
  * else costs play no part. point, in: where to start, out: what was reached. lower, upper (S), out:
  * bounds on V; lower is -inf where forbidden pairs kept edges from being fitted. */
-API Index solve_reweighted(Index first, Index last, const GameArrays *game, const SpanningForests *forests,
+API Index solve_reweighted(Index first, Index last, const SmoothGames *game, const SpanningForests *forests,
                            const SmoothSettings *settings, const Effort *effort,
                            const RelaxedGibbs *point, double *lower, double *upper)
 {
-    const Index k = game->n_labels, *offsets = game->structure.offsets;
+    const Index k = game->n_labels, actions = game->n_actions, wide = max_index(k, actions);
+    const Index *offsets = game->structure.offsets;
     const Index *chords = game->structure.chord_offsets;
     Index n = 0, m = 0, rows = 0, bits = 1;
     for (Index s = first; s < last; s++) {
@@ -550,8 +568,8 @@ API Index solve_reweighted(Index first, Index last, const GameArrays *game, cons
     }
     while ((Index)1 << bits < 2 * m) bits++;
     Index *indices = NEW(Index, 2 * n + 1 + 4 * m + ((Index)1 << bits));
-    double *numbers = NEW(double, 2 * m * k * k + m + 5 * rows * k + 2 * n * k + n + 8 * k + 2 * k * k);
-    Sample own = {.k = k, .T = settings->temperature, .plays = settings->player == FREE, .game = game};
+    double *numbers = NEW(double, 2 * m * k * k + m + 5 * rows * k + n * k + n * actions + n + 3 * k + 5 * wide + 2 * k * k);
+    Sample own = {.k = k, .actions = actions, .T = settings->temperature, .plays = settings->player == FREE, .game = game};
     own.upright = NEW(bool, m);
     Work work;
     const bool routed = new_routes(k, &work.routes), enough = indices && numbers && own.upright;
@@ -562,8 +580,8 @@ API Index solve_reweighted(Index first, Index last, const GameArrays *game, cons
         double **parts[] = {&own.score, &own.exps, &own.top, &work.shift, &work.up, &work.below,
                             &work.down, &work.best_shift, &work.base, &work.best_p, &work.pace, &work.belief, &work.other, &work.sum,
                             &work.line, &work.few, &work.costs, &work.slopes, &work.before, &work.pair, &work.plan};
-        const Index sizes[] = {m * k * k, m * k * k, m, rows * k, rows * k, rows * k, rows * k, rows * k, n * k, n * k,
-                               n, k, k, k, k, k, k, k, k, k * k, k * k};
+        const Index sizes[] = {m * k * k, m * k * k, m, rows * k, rows * k, rows * k, rows * k, rows * k, n * k, n * actions,
+                               n, k, k, k, wide, wide, wide, wide, wide, k * k, k * k};
         for (int x = 0; x < 21; numbers += sizes[x++]) *parts[x] = numbers;
         numbers = own.score;
         for (Index s = first; s < last; s++) {

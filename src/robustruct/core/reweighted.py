@@ -4,8 +4,8 @@ from robustruct.core.declare import Floats, Indices
 from robustruct.core.library import function
 from robustruct.core.structs import (
     Effort,
-    GameArrays,
     RelaxedGibbs,
+    SmoothGames,
     SmoothSettings,
     SpanningForests,
     Structure,
@@ -15,7 +15,7 @@ spanning_forests = function(
     "spanning_forests", int, int, Structure, Indices, Indices
 )  # (first, last, structure, order, count)
 solve_reweighted = function(
-    "solve_reweighted", int, int, GameArrays, SpanningForests, SmoothSettings, Effort,
+    "solve_reweighted", int, int, SmoothGames, SpanningForests, SmoothSettings, Effort,
     RelaxedGibbs, Floats, Floats,
 )  # fmt: skip
 # (first, last, game, forests, settings, effort, point, lower, upper)

@@ -51,7 +51,7 @@ class ScoreArrays(NamedTuple):
 
 @struct
 class JunctionTrees(NamedTuple):
-    """Cliques of the triangulated graphs of a batch; see graphs/buckets.py."""
+    """Cliques of the triangulated graphs of a batch; see graphs/elimination.py."""
 
     parent: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) as in `Structure`."""
@@ -244,11 +244,23 @@ class SpanningForests(NamedTuple):
 
 
 @struct
+class SmoothGames(NamedTuple):
+    """A batch of games whose predictor may have actions behind the labels."""
+
+    structure: Structure
+    scores: ScoreArrays
+    cost: Annotated[np.ndarray, Floats["actions", "labels"]]
+    """(m, k) L, [predicted label or action, adversary's label]."""
+    weight: Annotated[np.ndarray, Floats["nodes"]]
+    """(N,) w."""
+
+
+@struct
 class RelaxedGibbs(NamedTuple):
     """A relaxed game with an entropy: strategies, and multipliers of the forests' agreement."""
 
-    p: Annotated[np.ndarray, Floats["nodes", "labels"]]
-    """(N, k) the predictor."""
+    p: Annotated[np.ndarray, Floats["nodes", "actions"]]
+    """(N, m) the predictor."""
     r: Annotated[np.ndarray, Floats["nodes", "labels"]]
     """(N, k) the adversary's node marginals."""
     q: Annotated[np.ndarray, Floats["slots", "labels", "labels"]]

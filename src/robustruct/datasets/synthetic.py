@@ -11,7 +11,7 @@ from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
 from robustruct.graphs.graph import Graph
 
-_GIBBS_SWEEPS = 50
+_GIBBS_SWEEPS = 50  # through a grid; neighbours that agree strongly would need more to mix
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,9 @@ def make_chains(
     Returns
     -------
     SyntheticDataset
-        Arrays of shape (n_nodes, n_features), labels 0..n_labels-1, and ``truth``.
+        A `Dataset`: arrays of shape (n_nodes, n_features), labels 0..n_labels-1, and ``truth``, the
+        model they were drawn from (``means``, ``pairwise``, ``noise``; ``unary(x)`` and
+        ``pairwise`` are the scores of p(y | x)).
 
     Examples
     --------

@@ -3,10 +3,10 @@
     V(ψ) = max over r, q   min over p   Σ_i w_i p_i' L r_i + <ψ, (r, q)> + T H(r, q)
     H = mean over spanning forests F of [ Σ_i H(r_i) − Σ_{e in F} I(q_e) ]
 
-r and q need only agree on every edge. H is concave, at least the entropy of any distribution that has
-these marginals, and equal to it on a forest: so V is at least the value of the exact game, and with
-L = 0 at least T log Z(ψ / T). The upper bound holds for both games, the lower bound for the relaxed
-one only. How both are found: core/reweighted.c.
+r and q need only agree on every edge. H is concave, at least the entropy of any distribution that
+has these marginals, and equal to it on a forest: so V is at least the value of the exact game, and
+with L = 0 at least T log Z(ψ / T). The upper bound holds for both games, the lower bound for the
+relaxed one only. How both are found: core/reweighted.c.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.core.reweighted import solve_reweighted
-from robustruct.core.structs import FREE, NOBODY, Effort, RelaxedGibbs, SmoothSettings
+from robustruct.core.structs import FREE, NOBODY, Effort, RelaxedGibbs, SmoothGames, SmoothSettings
 from robustruct.game.certified import certified
 from robustruct.game.game import Game, Play
 from robustruct.parallel import over_samples
@@ -28,8 +28,7 @@ MARGINALS_TOL = 1e-6  # gap per node, in units of T: marginals are then right to
 def first_point(game: Game) -> RelaxedGibbs:
     """Return where to begin: predictors that are uniform on their labels, no multipliers."""
     (n, k), batch = game.scores.unary.shape, game.scores.batch
-    allowed = game.scores.unary > -np.inf
-    p = allowed / np.maximum(allowed.sum(axis=1, keepdims=True), 1)
+    p = game.playable / np.maximum(game.playable.sum(axis=1, keepdims=True), 1)
     multipliers = np.zeros((batch.spanning_forests.rows[-1], k))
     return RelaxedGibbs(p, np.zeros((n, k)), np.zeros((batch.n_slots, k, k)), multipliers)
 
@@ -53,14 +52,15 @@ def improve(
     effort = Effort(allowed, max_iter, SWEEPS, n_iter, exhausted)
     settings = SmoothSettings(float(temperature), 0.0, FREE if np.ptp(game.cost) > 0 else NOBODY)
     forests = batch.spanning_forests
+    games = SmoothGames(batch.structure, game.scores.arrays, game.cost, game.weight)
     over_samples(
         lambda first, last: solve_reweighted(
-            first, last, game.arrays, forests, settings, effort, point, lower, upper
+            first, last, games, forests, settings, effort, point, lower, upper
         ),
         batch.node_offsets,
         n_jobs,
     )
-    # Scores are divided by T and by the share of forests that an edge is in, and enter all of these.
+    # Scores are divided by the share of forests that an edge is in, and enter all of these.
     copies = np.diff(forests.rows) / np.diff(batch.node_offsets)
     size = temperature * np.diff(batch.node_offsets) * np.log(game.scores.n_labels + 1.0)
     rounding = copies * (game.most_rounding() + 1e-12 * size)

@@ -22,8 +22,7 @@ from robustruct._lazy import cached_property
 from robustruct.core.elimination import root_forest
 from robustruct.core.reweighted import spanning_forests
 from robustruct.core.structs import SpanningForests, Structure
-from robustruct.graphs.buckets import Buckets
-from robustruct.graphs.triangulation import elimination
+from robustruct.graphs.elimination import Buckets, elimination
 
 
 @dataclass(frozen=True, eq=False)

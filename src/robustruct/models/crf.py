@@ -42,9 +42,9 @@ class CRF(StructuredModel):
         likeliest labelling; where ``alpha`` is chosen, "auto" takes what costs less on held-out
         samples.
     inference : "auto", "exact" or "relaxed"
-        As for `AGM`. A relaxed likelihood has an entropy that is exact on forests and an upper bound
-        on other graphs, so its log Z is one too: the certificate is that of the relaxed likelihood,
-        its upper bound one of the exact likelihood as well.
+        As for `AGM`. A relaxed likelihood has an entropy that is exact on forests and an upper
+        bound on other graphs, so its log Z is one too: the certificate is that of the relaxed
+        objective, whose upper bound holds for the exact one as well.
     """
 
     objective = "likelihood"  # knows no costs; decisions do

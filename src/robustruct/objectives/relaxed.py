@@ -2,11 +2,11 @@
 
     min over θ   (alpha/2)|θ|²  +  Σ_s share_s [ V_s(θ·Φ_s) − θ·Φ_s(y_s) ]
 
-V is the value of the relaxed smooth game (game/relaxed_smooth.py), an upper bound on T log Z(.): with
-L = 0 that is a likelihood, with p held at the truth the softmax margin, with p free the smooth AGM. V
-is convex and differentiable in θ, its gradient the features of the adversary's marginals. Both are
-known to within the gap of the games, which are solved as far as training needs, each time from where
-they were. The upper value is a bound on the exact objective too.
+V is the value of the relaxed smooth game (game/relaxed_smooth.py), an upper bound on T log Z(.):
+with L = 0 that is a likelihood, with p held at the truth the softmax margin, with p free the smooth
+AGM. V is convex and differentiable in θ, its gradient the features of the adversary's marginals.
+Both are known to within the gap of the games, which are solved as far as training needs, each time
+from where they were. The upper value is a bound on the exact objective too.
 """
 
 from __future__ import annotations
