@@ -27,6 +27,7 @@ PUBLIC = [
     "robustruct.evaluation",
     "robustruct.formats",
     "robustruct.game",
+    "robustruct.guarantees",
     "robustruct.inference",
     "robustruct.losses",
     "robustruct.metrics",

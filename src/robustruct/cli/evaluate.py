@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,7 +25,10 @@ from robustruct.cli.tables import number, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+
     from robustruct.evaluation.evaluate import Evaluation, Tally
+    from robustruct.guarantees.certificate import Certificate
     from robustruct.metrics import Detection
     from robustruct.models.base import StructuredModel
 
@@ -51,7 +54,8 @@ def evaluate_cli(options: EvaluateOptions) -> None:
 
     Prints the mean loss, precision, recall and F1 of every label, of spans where labels are BIO or
     BIOES, and the matrices of confusion and costs, whose rows are true and columns predicted
-    labels.
+    labels. If the samples had no part in training there is a bound on the mean cost of new ones
+    too; `robustruct certify` says more about it.
     """
     with errors.ready(options.quiet):
         result = evaluate(options)
@@ -75,9 +79,10 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         # Costs without names are in the order of the model's labels; data may have others.
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
     loss = options.costs.chosen(trained_for, options.encoding)
-    counted = _tally(estimator, options)
+    counted, digests = _tally(estimator, options)
     chosen = loss.of(counted.labels)
     evaluation = counted.evaluated(chosen, estimator.classes_)
+    certificate, doubts = _certified(estimator, evaluation, digests)
     spans = None
     if evaluation.spans is not None:
         spans = {
@@ -93,18 +98,36 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "loss_name": loss_name(chosen),
         "accuracy": evaluation.accuracy,
         "whole_samples": evaluation.whole_samples,
+        "certificate": None if certificate is None else asdict(certificate),
         "spans": spans,
         "labels": evaluation.labels.tolist(),
         "by_label": _all_scores(evaluation.by_label),
         "confusion": evaluation.confusion.tolist(),
         "costs": evaluation.costs.tolist(),
-        "notes": _notes(evaluation, estimator.classes_.tolist()),
+        "notes": [*_notes(evaluation, estimator.classes_.tolist()), *doubts],
     }
 
 
-def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
+def _certified(
+    estimator: StructuredModel, evaluation: Evaluation, digests: np.ndarray
+) -> tuple[Certificate | None, list[str]]:
+    """Return the bound on the cost of new samples, and notes on what speaks against it."""
+    from robustruct.guarantees.certificate import certified_cost
+
+    seen = estimator._seen_before(digests)
+    if seen is not None:
+        return None, [f"{seen}, so nothing is said about what new ones cost."]
+    if not evaluation.observed.weights.any():
+        return None, []
+    certificate = certified_cost(evaluation.observed)
+    return certificate, [f"{warning}." for warning in certificate.warnings]
+
+
+def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally, np.ndarray]:
+    """Return the counts, and the digests of the samples."""
     from robustruct.errors import FileFormatError
     from robustruct.evaluation.evaluate import compared_file, tally
+    from robustruct.features.digests import joined_digests
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
@@ -112,7 +135,7 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
         Lines(options.data, options.encoding) as lines,
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
-        pace = Pace()
+        pace, digests = Pace(), list[Any]()
         if not lines.head(1):
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
         form = format_for(estimator, lines)
@@ -121,11 +144,12 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
             form,
             lines,
             lambda n: show(f"{n:,} samples", pace.left(lines.fraction)),
+            digests,
         )
         counted = tally(estimator.classes_, pairs)
     if not counted.n_samples:
         raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    return counted
+    return counted, joined_digests(digests)
 
 
 def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
@@ -163,6 +187,10 @@ def _report(result: dict[str, Any]) -> str:
         ["accuracy", f"{result['accuracy']:.2%}"],
         ["samples all right", f"{result['whole_samples']:.2%}"],
     ]
+    if result["certificate"] is not None:
+        proved = result["certificate"]
+        sure = f"{100 * proved['confidence']:.4g} %"
+        head.append([f"sample by sample at most ({sure} sure)", f"{proved['upper']:.5g}"])
     # Labels that are neither true nor predicted anywhere would only widen the tables.
     scores = result["by_label"]
     names = [name for name, counts in scores.items() if counts["n_true"] or counts["n_predicted"]]

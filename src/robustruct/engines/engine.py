@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.build import Plan, Settings
 from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
@@ -43,6 +45,9 @@ class PreparedShards(SamplesOutline, Protocol):
 
     def fingerprint(self) -> dict[str, Any]:
         """What the samples are: see `fingerprint_of`."""
+
+    def sample_digests(self) -> np.ndarray:
+        """(S,) digests by which the samples are recognised: see `robustruct.features.digests`."""
 
     def placed(self, optimizer: Optimizer) -> Optimizer:
         """The optimizer as it works where the samples are."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from robustruct.engines.engine import Samples
 from robustruct.errors import InvalidInputError
+from robustruct.features.digests import joined_digests
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, Settings, Summary, in_memory, plan_of, summarise
@@ -34,6 +35,10 @@ class PreparedLocalShards(LocalShards, ABC):
     @abstractmethod
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """See `PreparedShards`."""
+
+    def sample_digests(self) -> np.ndarray:
+        """See `PreparedShards`."""
+        return joined_digests([one.sample_digests for one in self.local_problems.values()])
 
     def placed(self, optimizer: Optimizer) -> Optimizer:
         """The optimizer itself: it works in this process too."""

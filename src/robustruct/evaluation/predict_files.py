@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
+import numpy as np
+
 from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
@@ -43,8 +45,12 @@ def answered(
     proba: bool = False,
     k_best: int = 0,
     watch: Callable[[int], None] | None = None,
+    digests: list[np.ndarray] | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
-    """Yield the samples of a file with their predictions, CHUNK of them in memory at once."""
+    """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
+
+    ``digests`` takes those of the samples.
+    """
     names = model.classes_.tolist()
     done = 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
@@ -53,6 +59,8 @@ def answered(
             weight = None
             if any(sample.node_weight is not None for sample in chunk):
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
+            if digests is not None:
+                digests.append(model._digests(X))
             answers = [Answer(as_labels(labels).tolist()) for labels in model.predict(X, weight)]
             if proba:
                 for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):

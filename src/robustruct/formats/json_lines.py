@@ -55,6 +55,15 @@ class JsonLinesFormat(Format):
     def captions(self, sample: Sample) -> list[str]:
         return [_caption(node) for node in json.loads(sample.text[0])["nodes"]]
 
+    def group(self, sample: Sample, column: str) -> str:
+        fields = json.loads(sample.text[0])
+        if column not in fields:
+            raise InvalidInputError(
+                f"line {sample.line} has no field {shown(column)} to read its group from.",
+                field="groups",
+            )
+        return json.dumps(fields[column])
+
     def render(self, sample: Sample, answer: Answer) -> str:
         return json.dumps({**json.loads(sample.text[0]), **as_json(answer)}) + "\n"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from robustruct.errors import InvalidInputError
 from robustruct.formats.text import Lines
 
 
@@ -71,6 +72,14 @@ class Format(ABC):
     def node_text(self, sample: Sample, node: int) -> str:
         """Return the text of a node in the file; "" if it would not help a reader."""
         return ""
+
+    def group(self, sample: Sample, column: str) -> str:
+        """Return the sample's value in a column (or field): what it has in common with others."""
+        raise InvalidInputError(
+            f"groups are read from columns or from fields of JSON lines, and files in the format "
+            f"{self.name!r} have none.",
+            field="groups",
+        )
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -19,10 +19,12 @@ from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
 from robustruct.labels import category_order
 from robustruct.losses import LossLike, as_loss
+from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.fitting.rows import checked_rows
+from robustruct.models.fitting.seen import all_digests
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
     PARAMETERS,
@@ -37,7 +39,7 @@ from robustruct.models.parameters import (
     check_parameters,
     is_search,
 )
-from robustruct.models.prediction import Prediction, usual_decision
+from robustruct.models.prediction import usual_decision
 from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
@@ -85,7 +87,7 @@ def _time_left(started: float, max_time: float | None) -> float | None:
     return max(max_time - (time.perf_counter() - started), 0.0)
 
 
-class StructuredModel(Prediction, Inspection):
+class StructuredModel(Certifying, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
@@ -245,6 +247,7 @@ class StructuredModel(Prediction, Inspection):
             if given.warm_start and state is not None:
                 self._warm = state
             self._store(shards.outline, plan, progress, stopper)
+            self.sample_digests_ = all_digests(shards, stopper)
             uneven = None if progress.converged else _uneven_columns(shards, plan)
         self._warn(progress, uneven)
         return self

@@ -25,6 +25,7 @@ from robustruct.features import (
     Standardization,
     sorted_types,
 )
+from robustruct.features.digests import sample_digests
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, sorted_labels
@@ -322,14 +323,18 @@ class Plan:
         if not len(corpus):
             return None
         with errors_at_lines(corpus.name, corpus.lines):
-            design = self.standardization.applied(self.space.encode(corpus.X))
+            design = self.space.encode(corpus.X)
+            digests = sample_digests(design)  # standardising changes columns in place
+            self.standardization.applied(design)
             if self.inference == "relaxed" and design.batch.n_chords:
                 raise IncompatibleError(
                     f"{corpus.name} holds graphs with cycles, and shards are trained with exact "
                     "games: leave inference='relaxed' out, or fit all samples in memory."
                 )
             truth = _truth(corpus, np.diff(design.batch.node_offsets))
-            return self.problem(design, truth) if truth.sample_weight.any() else None
+            if not truth.sample_weight.any():
+                return None
+            return replace(self.problem(design, truth), sample_digests=digests)
 
     def problem(self, design: Design, truth: Truth, relaxed: bool = False) -> Problem:
         """Return the problem of samples that are encoded in ``space``."""
@@ -403,7 +408,7 @@ def in_memory(
     """Return plan and problem of samples in memory, which are encoded in one pass."""
     parts = Parts.of(X)
     space, design = FeatureSpace.fit(parts, bias=settings.bias)
-    batch = design.batch
+    batch, digests = design.batch, sample_digests(design)
     sizes = np.diff(batch.node_offsets)
     truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
     labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
@@ -416,7 +421,8 @@ def in_memory(
         ]
         plan = replace(plan, standardization=Standardization.of(space, *moments))
         plan.standardization.applied(design)
-    return plan, plan.problem(design, truth, plan.relaxes(batch))
+    problem = plan.problem(design, truth, plan.relaxes(batch))
+    return plan, replace(problem, sample_digests=digests)
 
 
 def planned(
