@@ -11,8 +11,8 @@ side by side         two fits of one thread each at the same time: what memory l
 1 worker, 2 workers  Dask workers, processes of one thread, which read the shards themselves
 16 workers           passes only: workers are threads of one process, so times mean nothing
 
-``training`` is what is left of ``fit`` once samples are encoded, by the clock; ``cpu`` the processor
-seconds of training, of the process that had most; ``MiB`` the most memory that a process held.
+``training`` is what is left of ``fit`` once samples are encoded, by the clock; ``cpu`` the
+processor seconds of training, of the process that had most; ``MiB`` the most memory of a process.
 """
 
 from __future__ import annotations
