@@ -14,11 +14,11 @@ from robustruct import CRF
 from robustruct.engines import ShardedData
 from robustruct.engines.local import LocalEngine
 from robustruct.optimizers.collective import Collective, MessageCollective, OutOfStep, Stopped
-from robustruct.optimizers.damping import Damping
-from robustruct.optimizers.distributed_shards import DistributedShards
+from robustruct.optimizers.distributed_shards import Damping, DistributedShards
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.natural_ascent import NaturalAscent
-from robustruct.optimizers.optimizer import PassSpec, PassStats, Progress, Task
+from robustruct.optimizers.optimizer import Progress, Task
+from robustruct.optimizers.shards import PassSpec, PassStats
 from robustruct.optimizers.tuning import DENSE
 
 

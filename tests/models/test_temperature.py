@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph, load
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
@@ -21,7 +21,7 @@ from robustruct.losses import as_loss
 from robustruct.optimizers import registry
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.registry import chosen
-from robustruct.optimizers.scaling import Scales
+from robustruct.optimizers.tuning import Scales
 
 COST = np.array([[0.0, 5.0, 2.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
 
@@ -266,7 +266,7 @@ def test_the_optimizer_does_not_depend_on_where_samples_are(monkeypatch) -> None
 
 
 def optimizer_of(model, X, y) -> str:
-    shards = MemoryShards(Samples(X, y, None, None))
+    shards = MemoryShards(MemorySamples(X, y, None, None))
     plan = shards.prepare(model, lambda _: None)
     return model._chosen_optimizer(shards, plan).name
 

@@ -11,12 +11,14 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
     ModelArgument,
     QuietOption,
+    actions_of,
 )
 
 
@@ -38,6 +40,22 @@ class PredictOptions:
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column (a number, -1 is the last) or JSON field of labels that are known already "
+            "and that predictions must agree with: ? or nothing where unknown, A|B where either.",
+        ),
+    ] = None
+    actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     jobs: JobsOption = -1
@@ -57,7 +75,8 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at.
+    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
+    unless --known says that they are known.
     With --json every format becomes JSON lines.
 
     Large files are no problem: a few hundred samples are in memory at once.
@@ -73,6 +92,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
+    actions = actions_of(options.actions)
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     with (
@@ -98,7 +118,10 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             labelled=False,
             proba=options.proba,
             k_best=options.k_best,
+            known=options.known,
             watch=watch,
+            actions=actions or None,
+            rule=options.rule,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)
