@@ -12,10 +12,26 @@ from typing import Any, Literal
 import numpy as np
 
 from robustruct.errors import InvalidInputError, InvalidTypeError, MissingExtraError, shown
-from robustruct.formats.rows import Roles, numbers, refuse_gaps, some_rows
+from robustruct.formats.rows import (
+    NamedRows,
+    Remedies,
+    Roles,
+    numbers,
+    refuse_gaps,
+    some_rows,
+    weights,
+)
 from robustruct.labels import as_labels
 
 __all__ = ["Sequences", "frame_of", "sequences"]
+
+REMEDIES = Remedies(
+    missing="Fill the values in beforehand, with a column that says where; or ask for "
+    'sequences(..., form="tables") and put NodeTransformer(SimpleImputer(add_indicator=True)) in '
+    "front of the model.",
+    text="Leave it out (features=[...] names those to use), make numbers of it, or ask for "
+    'sequences(..., form="tables") and encode it by NodeTransformer(ColumnTransformer(...)).',
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +39,8 @@ class Sequences:
     """Samples of a table: ``model.fit(s.X, s.y, groups=s.groups)``."""
 
     X: list[Any]
-    """A chain for each sample: its rows in order, as an array or as a table."""
+    """A chain for each sample: its rows in order, as an array or as a table. Both tell a model the
+    names of columns."""
     y: list[Any] | None
     """Labels of each sample; ordered categories stay so. None without a column of labels."""
     feature_names: list[str]
@@ -106,13 +123,16 @@ def sequences(
         X = [frame[chosen.tolist(), names].to_native() for chosen in rows]
     else:
         table = {name: frame[name].to_numpy() for name in names}
-        X = _taken(numbers(table, names, _place), rows)
+        values = numbers(table, names, _place, REMEDIES)
+        X = [NamedRows.of(values[chosen], names) for chosen in rows]
     return Sequences(
         X,
         None if label is None else _labels(frame[label], label, rows),
         names,
         keys[roles.by[0]][[chosen[0] for chosen in rows]],
-        None if weight is None else _taken(_weights(frame[weight].to_numpy(), weight), rows),
+        None
+        if weight is None
+        else _taken(weights(frame[weight].to_numpy(), weight, _place, REMEDIES), rows),
     )
 
 
@@ -220,19 +240,6 @@ def _labels(column: Any, name: str, rows: Sequence[np.ndarray]) -> list[Any]:
     if column.dtype == nw.Enum:
         return [column[chosen.tolist()].to_native() for chosen in rows]
     return _taken(as_labels(values.tolist()), rows)
-
-
-def _weights(values: np.ndarray, name: str) -> np.ndarray:
-    refuse_gaps(values, name, "weight", _place, "fill the values in, with 1 for an ordinary row.")
-    weights = numbers({name: values}, [name], _place)[:, 0]
-    wrong = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
-    if len(wrong):
-        raise InvalidInputError(
-            f"the column {name!r} holds the weight {weights[wrong[0]]:g} in {_place(wrong)}; "
-            "weights are finite and >= 0.",
-            field=name,
-        )
-    return weights
 
 
 def _columns(

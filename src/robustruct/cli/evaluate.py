@@ -19,6 +19,7 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
 )
 from robustruct.cli.tables import number, table
 
@@ -41,6 +42,7 @@ class EvaluateOptions:
     costs: CostOptions = field(default_factory=CostOptions)
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -113,9 +115,9 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
         pace = Pace()
-        if not lines.head(1):
+        if lines.is_empty:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = compared_file(
             estimator,
             form,

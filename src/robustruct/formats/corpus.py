@@ -37,6 +37,8 @@ class Corpus:
     """Source of the samples, for messages."""
     labels_as_written: bool = False
     """Whether labels are text of the file, whose digits may mean numbers."""
+    groups: list[Any] | None = None
+    """What samples share that a choice should hold out together, such as the subject of nights."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -49,8 +51,8 @@ class Corpus:
     @property
     def weights(self) -> dict[str, Any]:
         """The weights that the file gives, by the names of ``fit``'s arguments."""
-        both = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
-        return {name: value for name, value in both.items() if value is not None}
+        given = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def read_corpus(
@@ -97,12 +99,14 @@ def read_corpus(
         node_weights: list[Sequence[float] | None] = []
         starts: list[int] = []
         words: list[list[str]] = []
+        groups: list[Any] = []
         for chunk in chunks(form.samples(lines, labelled=True), CHUNK):
             X += form.features(chunk)
             labels += [sample.labels or [] for sample in chunk]
             weights += [sample.weight for sample in chunk]
             node_weights += [sample.node_weight for sample in chunk]
             starts += [sample.line for sample in chunk]
+            groups += [sample.group for sample in chunk]
             if captions:
                 words += [form.captions(sample) for sample in chunk]
             if watch is not None:
@@ -125,6 +129,7 @@ def read_corpus(
         words if captions else None,
         lines.name,
         labels_as_written=part and form.labels_are_text,
+        groups=None if None in groups else groups,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from robustruct.errors import InvalidInputError, shown
 Table = Mapping[str, np.ndarray]
 Place = Callable[[np.ndarray], str]
 """Names rows, given by their positions, for a message."""
+
+
+class Remedies(NamedTuple):
+    """What to do about columns that are no features yet, in the words of who reads the table."""
+
+    missing: str
+    text: str
+
+
 MOST_SHOWN = 5  # rows and columns in a message: enough to find the rest with the same filter
 
 
@@ -49,6 +58,18 @@ class Roles:
                 f"the column {both[0]!r} is among the features and has another role; drop one.",
                 field="features",
             )
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Roles:
+        """Return the roles of fields that came from a file."""
+        by, features = fields.get("by"), fields.get("features")
+        order, label, weight = (fields.get(role) for role in ("order", "label", "weight"))
+        lists = [by, features]
+        texts = [name for names in lists if isinstance(names, list) for name in names]
+        texts += [name for name in (order, label, weight) if name is not None]
+        if not all(isinstance(one, list) for one in lists) or set(map(type, texts)) != {str}:
+            raise InvalidInputError("the model does not say which columns its input has.")
+        return cls(tuple(by or ()), order, label, weight, tuple(features or ()))
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks a column with a role."""
@@ -97,6 +118,21 @@ class Roles:
         return np.split(rows, np.flatnonzero(np.diff(rank[rows])) + 1)
 
 
+class NamedRows(np.ndarray):
+    """An array (n, d) that knows the names of its columns, as a model does that is trained on it.
+
+    What is computed from it has no names.
+    """
+
+    columns: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, rows: np.ndarray, columns: Sequence[str]) -> NamedRows:
+        named = np.ascontiguousarray(rows).view(cls)
+        named.columns = columns
+        return named
+
+
 def missing(values: np.ndarray) -> np.ndarray:
     """(N,) whether a value is None, NaN, NaT or pandas.NA."""
     if values.dtype.kind == "f":
@@ -115,7 +151,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def numbers(table: Table, names: Sequence[str], place: Place) -> np.ndarray:
+def numbers(table: Table, names: Sequence[str], place: Place, remedies: Remedies) -> np.ndarray:
     """(N, d) the columns ``names`` as numbers; text and missing values are refused."""
     if not names:
         raise InvalidInputError(
@@ -126,17 +162,15 @@ def numbers(table: Table, names: Sequence[str], place: Place) -> np.ndarray:
         gaps = missing(table[name])
         if gaps.any():
             raise InvalidInputError(
-                f"the column {name!r} has no value in {place(np.flatnonzero(gaps))}. Fill the "
-                "values in beforehand, with a column that says where; or ask for "
-                'sequences(..., form="tables") and put '
-                "NodeTransformer(SimpleImputer(add_indicator=True)) in front of the model.",
+                f"the column {name!r} has no value in {place(np.flatnonzero(gaps))}. "
+                f"{remedies.missing}",
                 field=name,
             )
-        rows[:, i] = _as_numbers(table[name], name, place)
+        rows[:, i] = _as_numbers(table[name], name, place, remedies)
     return rows
 
 
-def _as_numbers(values: np.ndarray, name: str, place: Place) -> np.ndarray:
+def _as_numbers(values: np.ndarray, name: str, place: Place, remedies: Remedies) -> np.ndarray:
     if values.dtype.kind in "biuf":
         return values
     if values.dtype.kind == "O" and not any(isinstance(one, str) for one in values.tolist()):
@@ -147,9 +181,8 @@ def _as_numbers(values: np.ndarray, name: str, place: Place) -> np.ndarray:
     strange = np.array([not _is_number(value) for value in values.tolist()])
     rows = np.flatnonzero(strange)
     raise InvalidInputError(
-        f"the column {name!r} holds {_value(values[rows[0]])}, no number, in {place(rows)}. Leave "
-        "it out (features=[...] names those to use), make numbers of it, or ask for "
-        'sequences(..., form="tables") and encode it by NodeTransformer(ColumnTransformer(...)).',
+        f"the column {name!r} holds {_value(values[rows[0]])}, no number, in {place(rows)}. "
+        f"{remedies.text}",
         field=name,
     )
 
@@ -173,6 +206,20 @@ def refuse_gaps(values: np.ndarray, name: str, role: str, place: Place, remedy: 
             f"{place(np.flatnonzero(gaps))}; {remedy}",
             field=name,
         )
+
+
+def weights(values: np.ndarray, name: str, place: Place, remedies: Remedies) -> np.ndarray:
+    """(N,) a column of weights, which are finite and not negative."""
+    refuse_gaps(values, name, "the weight", place, "write 1 for an ordinary row.")
+    found = numbers({name: values}, [name], place, remedies)[:, 0]
+    wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
+    if len(wrong):
+        raise InvalidInputError(
+            f"the column {name!r} holds the weight {found[wrong[0]]:g} in {place(wrong)}; weights "
+            "are finite and >= 0.",
+            field=name,
+        )
+    return found
 
 
 def _codes(table: Table, name: str, place: Place) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,6 +24,8 @@ class Sample:
     node_weight: Sequence[float] | None = None
     text: list[str] = field(default_factory=list)
     """Its lines, to be written again with a prediction."""
+    group: Any = None
+    """What it shares with samples that a choice should hold out together, such as its subject."""
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +69,11 @@ class Format(ABC):
         ``answer.probabilities`` has those of all labels of each node, by label, and
         ``answer.best`` pairs of labels and score, best first.
         """
+
+    def rendered(self, pairs: Iterable[tuple[Sample, Answer]]) -> Iterator[str]:
+        """Yield the text of a file of these samples with their answers."""
+        for sample, answer in pairs:
+            yield self.render(sample, answer)
 
     def node_text(self, sample: Sample, node: int) -> str:
         """Return the text of a node in the file; "" if it would not help a reader."""
