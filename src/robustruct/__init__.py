@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
     from robustruct.models import AGM, CRF, SSVM, AutoModel
+    from robustruct.models.node_transformer import NodeTransformer
     from robustruct.models.storage import load
     from robustruct.optimizers.checkpoints import Checkpoint
 
@@ -23,6 +24,7 @@ __all__ = [
     "Constraints",
     "GameSolution",
     "Graph",
+    "NodeTransformer",
     "__version__",
     "load",
     "solve_game",
@@ -41,6 +43,7 @@ __getattr__, __dir__ = names_from(
         "Constraints": "robustruct.constraints",
         "GameSolution": "robustruct.game.solve",
         "Graph": "robustruct.graphs.graph",
+        "NodeTransformer": "robustruct.models.node_transformer",
         "load": "robustruct.models.storage",
         "solve_game": "robustruct.game.solve",
         "solve_games": "robustruct.game.solve",
