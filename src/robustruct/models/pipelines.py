@@ -1,19 +1,21 @@
-"""Transformers of scikit-learn on the nodes of all samples."""
+"""Tools of scikit-learn for lists of samples: transformers of nodes, predictions in folds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from robustruct.arrays import is_sparse
-from robustruct.errors import InvalidInputError, InvalidTypeError
+from robustruct.arrays import is_sparse, length
+from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.graphs import Graph
 from robustruct.graphs.graph import n_rows
+from robustruct.labels import encode_labels, sorted_labels
 from robustruct.validation import as_listed, is_flat, label_arrays
 
 
@@ -119,6 +121,106 @@ class NodeTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformer_")
+
+
+METHODS = ("predict", "predict_proba", "predict_risk")
+
+
+def cross_val_predict(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    method: Literal["predict", "predict_proba", "predict_risk"] = "predict",
+    params: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """Return for each sample what a model says that was trained on other folds.
+
+    scikit-learn's function of this name puts answers into one array, which sequences of different
+    lengths do not form.
+
+    Parameters
+    ----------
+    estimator : model or pipeline
+        It is cloned for each fold.
+    X : list of samples
+    y : list of label sequences
+    groups : array-like of shape (n_samples,), optional
+        For splitters that keep groups together, such as `GroupKFold`.
+    cv : int or scikit-learn splitter, optional
+        Folds, by default five.
+    method : "predict", "predict_proba" or "predict_risk", default="predict"
+        Probabilities have a column for each label in y, sorted; 0 where a fold lacks the label.
+    params : dict, optional
+        Options of ``fit``. Lists and arrays with an item for each sample, such as a
+        ``sample_weight``, are split like them.
+
+    Returns
+    -------
+    list
+        An answer for each sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import KFold
+    >>> from robustruct import CRF, cross_val_predict
+    >>> X = [np.array([[-1.0], [2.0]]), np.array([[1.5]]), np.array([[-2.0], [1.0], [3.0]])]
+    >>> y = [["low", "high"], ["high"], ["low", "high", "high"]]
+    >>> cross_val_predict(CRF(alpha=0.1), X, y, cv=KFold(3))
+    [['low', 'high'], ['high'], ['low', 'high', 'high']]
+    """
+    if method not in METHODS:
+        raise InvalidInputError(
+            f"method={shown(method)} is not known; use one of {', '.join(map(repr, METHODS))}."
+        )
+    X, y = as_listed(X), as_listed(y)
+    if not isinstance(X, list | tuple) or not len(X):
+        raise InvalidTypeError(
+            "X must be a list of samples; for rows of one array use scikit-learn's function.",
+            field="X",
+        )
+    n = len(X)
+    classes = sorted_labels(label_arrays(y, _sizes(X), flat=False))
+    if groups is not None and length(groups) != n:
+        raise InvalidInputError(
+            f"groups has {length(groups)} entries for {n} samples; give one for each.",
+            field="groups",
+        )
+    answers: list[Any] = [None] * n
+    times = np.zeros(n, int)
+    for train, test in check_cv(cv).split(np.arange(n), groups=groups):
+        options = {name: _part(value, train, n) for name, value in (params or {}).items()}
+        model = clone(estimator).fit([X[s] for s in train], [y[s] for s in train], **options)
+        found = getattr(model, method)([X[s] for s in test])
+        if method == "predict_proba":
+            columns = encode_labels(np.asarray(model.classes_), classes, "classes_")
+            found = [_in_columns(rows, columns, len(classes)) for rows in found]
+        for s, answer in zip(test, found, strict=True):
+            answers[s] = answer
+        times[test] += 1
+    if (times != 1).any():
+        s = int(np.argmax(times != 1))
+        raise InvalidInputError(
+            f"cv holds sample {s} out {times[s]} times; use a splitter that holds each sample out "
+            "once, such as KFold."
+        )
+    return answers
+
+
+def _part(value: Any, chosen: np.ndarray, n_samples: int) -> Any:
+    """The items of the chosen samples, if there is one for each."""
+    if isinstance(value, str | Mapping) or length(value) != n_samples:
+        return value
+    return value[chosen] if isinstance(value, np.ndarray) else [value[s] for s in chosen]
+
+
+def _in_columns(rows: np.ndarray, columns: np.ndarray, k: int) -> np.ndarray:
+    wide = np.zeros((len(rows), k))
+    wide[:, columns] = rows
+    return wide
 
 
 def _nodes(sample: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Transformers of scikit-learn on the nodes of all samples, in pipelines and searches."""
+"""Lists of samples in pipelines, searches and cross-validation of scikit-learn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -24,7 +25,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from robustruct import CRF, Graph, NodeTransformer
+from robustruct import CRF, Graph, NodeTransformer, cross_val_predict
 from robustruct.errors import InvalidInputError, InvalidTypeError
 from robustruct.tables import sequences
 
@@ -209,3 +210,63 @@ def test_rows_that_go_missing_and_labels_of_the_wrong_length():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert NodeTransformer(StandardScaler()).fit(X).transform([]) == []
+
+
+# ----------------------------------------------------------------------------- cross-validation
+
+GROUPS = [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_risk"])
+def test_each_sample_is_answered_by_the_model_of_the_other_folds(method):
+    given = {"sample_weight": np.arange(8.0), "patience": 3}
+    options = {"groups": GROUPS, "cv": GroupKFold(2), "method": method, "params": given}
+    found = cross_val_predict(CRF(**CRF_), X, y, **options)
+    for train, test in GroupKFold(2).split(X, groups=GROUPS):
+        model = CRF(**CRF_).fit([X[s] for s in train], [y[s] for s in train], sample_weight=train)
+        for s, answer in zip(test, getattr(model, method)([X[s] for s in test]), strict=True):
+            np.testing.assert_array_equal(found[s], answer)
+
+
+def test_labels_that_a_fold_lacks_have_probability_0():
+    labels = [["a"] * n for n in SIZES[:-1]] + [["b"] * SIZES[-1]]
+    found = cross_val_predict(CRF(**CRF_), X, labels, cv=KFold(8), method="predict_proba")
+    assert [rows.shape for rows in found] == [(n, 2) for n in SIZES]
+    np.testing.assert_array_equal(found[-1], [[1.0, 0.0]] * SIZES[-1])
+    assert all((rows[:, 1] > 0).all() for rows in found[:-1])
+    as_lists = cross_val_predict(CRF(**CRF_), X, labels, cv=KFold(4))
+    assert all(isinstance(answer, list) for answer in as_lists)
+
+
+def test_folds_that_are_none_are_refused():
+    options = {"cv": GroupKFold(2), "groups": GROUPS}
+    wrong = {
+        "method='guess'": {"method": "guess"},
+        "groups has 2 entries for 8": {"groups": [0, 1]},
+        "holds sample 0 out 0 times": {"cv": [(np.arange(4), np.arange(4, 8))], "groups": None},
+    }
+    for message, change in wrong.items():
+        with pytest.raises(InvalidInputError, match=message):
+            cross_val_predict(CRF(**CRF_), X, y, **{**options, **change})
+    with pytest.raises(InvalidTypeError, match="use scikit-learn's"):
+        cross_val_predict(CRF(**CRF_), np.concatenate(X), np.concatenate(y))
+
+
+def test_groups_and_weights_are_routed():
+    """A search that routes them is the fits by hand, whose choice keeps groups together too."""
+    weight = np.linspace(0.5, 2, 8)
+    model = CRF(alpha=[0.1, 1.0], random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(model).set_fit_request(groups=True, sample_weight=True)
+        routed.set_score_request(sample_weight=True)
+        search = GridSearchCV(routed, {"tol": [0.01]}, cv=GroupKFold(2))
+        search.fit(X, y, groups=np.array(GROUPS), sample_weight=weight)
+    wanted = []
+    for train, test in GroupKFold(2).split(X, groups=GROUPS):
+        given = {"groups": np.array(GROUPS)[train], "sample_weight": weight[train]}
+        by_hand = clone(model).set_params(tol=0.01)
+        by_hand.fit([X[s] for s in train], [y[s] for s in train], **given)
+        score = by_hand.score([X[s] for s in test], [y[s] for s in test], weight[test])
+        wanted.append(score)
+    found = [search.cv_results_[f"split{i}_test_score"][0] for i in range(2)]
+    assert found == pytest.approx(wanted, abs=1e-12)
