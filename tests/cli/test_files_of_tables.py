@@ -126,6 +126,10 @@ def test_k_best_and_columns_that_are_replaced(folder, here, tmp_path):
     assert head == ["subject", "night", "time", "pulse", "predicted", *best]
     assert found[0][4] == found[0][5] != "x"
     assert found[2][5:8] != ["", "", ""] == [*found[2][8:], ""]  # one node has three labellings
+    known = rows.replace(",x\n", ",deep\n", 1).replace(",x\n", ",?\n")
+    (tmp_path / "some.csv").write_text(known)
+    _, out, _ = here("predict", tmp_path / "m", tmp_path / "some.csv", "--known", "predicted")
+    assert [row[4] for row in csv.reader(io.StringIO(out))][:2] == ["predicted", "deep"]
     _, out, _ = here("predict", tmp_path / "m", tmp_path / "few.csv", "--json")
     assert [len(json.loads(line)["predicted"]) for line in out.splitlines()] == [2, 1]
 

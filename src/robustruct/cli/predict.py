@@ -11,6 +11,7 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     DecisionOption,
     EncodingOption,
     JobsOption,
@@ -18,6 +19,7 @@ from robustruct.cli.options import (
     ModelArgument,
     QuietOption,
     TableOptions,
+    actions_of,
 )
 
 
@@ -39,6 +41,15 @@ class PredictOptions:
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column (a number, -1 is the last) or JSON field of labels that are known already "
+            "and that predictions must agree with: ? or nothing where unknown, A|B where either.",
+        ),
+    ] = None
+    actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     table: TableOptions = field(default_factory=TableOptions)
@@ -60,7 +71,7 @@ def predict_cli(options: PredictOptions) -> None:
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
     lines get the fields predicted, best and probabilities; tables become CSV with more columns.
-    Labels in the file are not looked at.
+    Labels in the file are not looked at, unless --known says that they are known.
     With --json every format becomes JSON lines.
 
     Large files are no problem: a few hundred samples are in memory at once, tables excepted.
@@ -76,6 +87,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
+    actions = actions_of(options.actions)
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     with (
@@ -101,7 +113,9 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             labelled=False,
             proba=options.proba,
             k_best=options.k_best,
+            known=options.known,
             watch=watch,
+            actions=actions or None,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)

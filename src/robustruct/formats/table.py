@@ -108,7 +108,18 @@ class TableFormat(Format):
         rows, order = sample.content, self.roles.order
         if order is None:
             return [str(place) for place in rows.places]
-        return [rows.table.cell(place, order) for place in rows.places]
+        return self.values(sample, order)
+
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        rows = sample.content
+        if name not in rows.table.head:
+            raise InvalidInputError(
+                f"there is no column {name!r}; the table has {', '.join(rows.table.head[:20])}."
+            )
+        return [rows.table.cell(place, name) for place in rows.places]
+
+    def group(self, sample: Sample, column: str) -> str:
+        return str(self.values(sample, column)[0])
 
     def render(self, sample: Sample, answer: Answer) -> str:
         return "".join(self.rendered([(sample, answer)]))

@@ -19,7 +19,7 @@ from robustruct.labels import encode_labels, sorted_labels
 from robustruct.validation import as_listed, is_flat, label_arrays
 
 
-class NodeTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NodeTransformer(TransformerMixin, BaseEstimator):
     """Apply a transformer of scikit-learn to the nodes of all samples.
 
     The nodes of all samples are the rows that it is fitted on and transforms; the result is split

@@ -17,7 +17,7 @@ from robustruct.models.fitting.choice import Setting
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.status import Status
