@@ -128,6 +128,7 @@ class NamedRows(np.ndarray):
 
     @classmethod
     def of(cls, rows: np.ndarray, columns: Sequence[str]) -> NamedRows:
+        """Return the rows with the names of their columns."""
         named = np.ascontiguousarray(rows).view(cls)
         named.columns = columns
         return named
