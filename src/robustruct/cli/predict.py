@@ -50,6 +50,13 @@ class PredictOptions:
         ),
     ] = None
     actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     table: TableOptions = field(default_factory=TableOptions)
@@ -116,6 +123,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             known=options.known,
             watch=watch,
             actions=actions or None,
+            rule=options.rule,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)

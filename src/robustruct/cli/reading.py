@@ -50,6 +50,14 @@ class Layout:
             "number or, in a table, by name.",
         ),
     ] = None
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with what a sentence belongs to (document, subject, template): groups are "
+            "held out whole.  [default: documents, if the file begins with -DOCSTART-]",
+        ),
+    ] = None
     separator: Annotated[
         Literal["blanks", "tab"] | None,
         typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
@@ -74,10 +82,14 @@ class Layout:
             "label-column": self.label_column,
             "columns": self.columns,
             "separator": self.separator,
+            "groups": self.groups,
         }
         for name, value in named.items():
             if value is not None:
-                raise InvalidInputError(f"--{name} does not go with --by: tables name columns.")
+                raise InvalidInputError(
+                    f"--{name} does not go with --by: tables name columns, and "
+                    "the first in --by holds groups."
+                )
 
     @property
     def by_position(self) -> bool:
@@ -102,6 +114,11 @@ class Layout:
                 f"--weights {POSITION} needs all samples in this process; shards take the number "
                 "of a column."
             )
+        if self.groups is not None:
+            raise InvalidInputError(
+                "--groups is about what is chosen on held-out samples, and nothing is chosen on "
+                "shards; leave it out, or give one file."
+            )
         return ShardedData.from_files(
             pattern, form=self.form, encoding=self.encoding, **options, **self._columns()
         )
@@ -124,6 +141,12 @@ class Layout:
                 watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
                 **options,
             )
+        if self.groups is not None and corpus.groups is None:
+            raise InvalidInputError(
+                f"--groups {self.groups}: all samples of {path} have the same group, so none can "
+                "be held out; name another column, or leave it out.",
+                field="groups",
+            )
         if self.by_position:
             return replace(corpus, node_weight=position_weights(corpus.y))
         return corpus
@@ -136,6 +159,7 @@ class Layout:
             "label_column": self.label_column,
             "columns": self._columns_read(),
             "weight_column": self._weight_column(),
+            "group_column": self.groups,
             "separator": self.separator,
         }
         return {name: value for name, value in options.items() if value is not None}

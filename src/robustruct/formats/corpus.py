@@ -38,7 +38,7 @@ class Corpus:
     labels_as_written: bool = False
     """Whether labels are text of the file, whose digits may mean numbers."""
     groups: list[Any] | None = None
-    """What samples share that a choice should hold out together, such as the subject of nights."""
+    """What each sample belongs to, where the file says so."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -98,8 +98,8 @@ def read_corpus(
         weights: list[float] = []
         node_weights: list[Sequence[float] | None] = []
         starts: list[int] = []
-        words: list[list[str]] = []
         groups: list[Any] = []
+        words: list[list[str]] = []
         for chunk in chunks(form.samples(lines, labelled=True), CHUNK):
             X += form.features(chunk)
             labels += [sample.labels or [] for sample in chunk]
@@ -129,7 +129,21 @@ def read_corpus(
         words if captions else None,
         lines.name,
         labels_as_written=part and form.labels_are_text,
-        groups=None if None in groups else groups,
+        groups=_known_groups(groups, starts, lines.name),
+    )
+
+
+def _known_groups(groups: list[Any], lines: Sequence[int], name: str) -> list[Any] | None:
+    """Return the groups of samples; None where there are fewer than two."""
+    if len(set(groups)) < 2:
+        return None
+    without = [line for group, line in zip(groups, lines, strict=True) if group is None]
+    if not without:
+        return groups
+    raise FileFormatError(
+        name,
+        without[0],
+        "this sample has no group, but others have; give all samples one, or none.",
     )
 
 

@@ -23,10 +23,10 @@ class Sample:
     """One per node; None where the file has none."""
     weight: float = 1.0
     node_weight: Sequence[float] | None = None
+    group: Any = None
+    """Samples that belong together have equal ones; None where the file says nothing of it."""
     text: list[str] = field(default_factory=list)
     """Its lines, to be written again with a prediction."""
-    group: Any = None
-    """What it shares with samples that a choice should hold out together, such as its subject."""
 
 
 @dataclass(eq=False, slots=True)
@@ -79,8 +79,7 @@ class Format(ABC):
     def values(self, sample: Sample, name: str) -> list[Any]:
         """Return one value per node: those of a column, or of a field of this name."""
         raise InvalidInputError(
-            f"files of {self.name} have no column {shown(name)}; give known labels in columns or "
-            "JSON lines."
+            f"files of {self.name} have no column {shown(name)}; give columns or JSON lines."
         )
 
     def node_text(self, sample: Sample, node: int) -> str:
@@ -88,12 +87,8 @@ class Format(ABC):
         return ""
 
     def group(self, sample: Sample, column: str) -> str:
-        """Return the sample's value in a column (or field): what it has in common with others."""
-        raise InvalidInputError(
-            f"groups are read from columns or from fields of JSON lines, and files in the format "
-            f"{self.name!r} have none.",
-            field="groups",
-        )
+        """Return what a sample has in common with others: the value on its first node."""
+        return str(self.values(sample, column)[0])
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
