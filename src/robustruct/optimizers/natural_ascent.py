@@ -115,10 +115,9 @@ class NaturalAscent(Optimizer):
             return
         tuning = task.shards.tuning
         ascent = smooth_ascent(task.shards, task.start)
-        problems = task.shards.local_problems
-        likelihood = problems is not None and not any(one.cost.any() for one in problems.values())
         # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
-        progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
+        gives_way = not outline.priced and progress.keeper is None
+        progress.least_fall = LEAST_FALL if gives_way else 0.0
         fit_ascent(ascent, progress, task.max_iter, task.seed)
         stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
         if stalled and not progress.finished:
