@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from robustruct.labels import (
 )
 from robustruct.losses import Labels, LossLike, as_loss
 
-__all__ = ["Detection", "confusion", "label_scores", "mean_loss", "span_scores"]
+__all__ = ["Detection", "SpanCost", "confusion", "label_scores", "mean_loss", "span_scores"]
 
 _SPAN_LABEL = re.compile(r"[BIES]-.+")
 
@@ -175,14 +177,7 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
     >>> overall
     Detection(n_true=1, n_predicted=2, n_correct=0)
     """
-    true, n_nodes = _flat_labels(y_true, "y_true")
-    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
-    _check_same_sizes(n_nodes, n_predicted, "y_pred")
-    first_of_sample = np.zeros(len(true), bool)
-    first_of_sample[(np.cumsum(n_nodes) - n_nodes)[n_nodes > 0]] = True
-    spans_true, spans_predicted = (
-        set(_spans(labels, first_of_sample)) for labels in (true, predicted)
-    )
+    spans_true, spans_predicted, _ = _true_and_predicted(y_true, y_pred)
     correct = spans_true & spans_predicted
     groups = (spans_true, spans_predicted, correct)
     counts = [Counter(kind for _, _, kind in spans) for spans in groups]
@@ -191,7 +186,127 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
     return Detection(*map(len, groups)), by_type
 
 
-def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[tuple[int, int, str]]:
+def span_counts(y_true: Any, y_pred: Any, kind: str | None = None) -> np.ndarray:
+    """(3, n_samples) spans of each sample that are right, true and predicted; of a type or all."""
+    *groups, n_nodes = _true_and_predicted(y_true, y_pred)
+    groups = [groups[0] & groups[1], *groups]
+    wanted = [[s[0] for s in spans if kind is None or s[2] == kind] for spans in groups]
+    return _per_sample(wanted, n_nodes)
+
+
+@dataclass(frozen=True)
+class SpanCost:
+    """What mistakes about spans cost, instead of mistakes about labels.
+
+    A span that is true and not predicted is missed; one that is predicted and not true is false.
+    Where first and last node are right and the type alone is wrong, ``wrong_type`` is paid instead
+    of both. A span that is predicted with another end than the true one is a miss and a false one.
+
+    Parameters
+    ----------
+    miss, false : float, default=1
+        More than 0.
+    wrong_type : float, optional
+        0 or more; by default ``miss + false``.
+
+    Examples
+    --------
+    >>> from robustruct.metrics import SpanCost
+    >>> cost = SpanCost(miss=5, false=1, wrong_type=2)
+    >>> cost.mean([["B-PER", "I-PER", "O", "B-LOC"]], [["B-ORG", "I-ORG", "O", "O"]])
+    7.0
+    """
+
+    miss: float = 1.0
+    false: float = 1.0
+    wrong_type: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("miss", "false", "wrong_type"):
+            value, positive = getattr(self, name), name != "wrong_type"
+            if value is None and not positive:
+                continue
+            real = isinstance(value, Real) and not isinstance(value, bool)
+            if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
+                raise InvalidInputError(
+                    f"SpanCost: {name}={shown(value)}; give a finite number "
+                    f"{'> 0' if positive else '>= 0, or None for miss + false'}.",
+                    field=name,
+                )
+
+    @property
+    def threshold(self) -> float:
+        """The least probability at which it pays to predict a span; types are beside the point."""
+        return self.false / (self.miss + self.false)
+
+    def at(self, threshold: float) -> SpanCost:
+        """The same miss, with mistakes of what is predicted made dearer or cheaper."""
+        factor = threshold / (1.0 - threshold) * self.miss / self.false
+        dearer = None if self.wrong_type is None else factor * self.wrong_type
+        return replace(self, false=factor * self.false, wrong_type=dearer)
+
+    def per_sample(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> np.ndarray:
+        """(n_samples,) the total cost of each sample; labels as for `span_scores`."""
+        true, predicted, n_nodes = _true_and_predicted(y_true, y_pred)
+        right = true & predicted
+        placed = {span[:2] for span in true} & {span[:2] for span in predicted}
+        groups = [[span[0] for span in spans] for spans in (true, predicted, placed, right)]
+        n_true, n_predicted, n_placed, n_right = _per_sample(groups, n_nodes)
+        missed, false = n_true - n_placed, n_predicted - n_placed
+        return self.miss * missed + self.false * false + self._wrong * (n_placed - n_right)
+
+    def mean(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+        """The mean cost of a sample."""
+        return float(self.per_sample(y_true, y_pred).mean())
+
+    @property
+    def _wrong(self) -> float:
+        return self.miss + self.false if self.wrong_type is None else self.wrong_type
+
+    def gains(self, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((c,) what predicting each span saves in expectation, (c,) its best type).
+
+        ``probability`` (c, types). Given the first and the last node the likeliest type is best.
+        If none is predicted there, a miss is paid where some span is; if type t is, its price where
+        none is, and that of a wrong type where another one is.
+        """
+        of_any = probability.sum(axis=1)
+        best = probability.argmax(axis=1)
+        right = probability[np.arange(len(best)), best]
+        paid = self.false * (1.0 - of_any) + self._wrong * (of_any - right)
+        return self.miss * of_any - paid, best
+
+
+_Span = tuple[int, int, str]
+"""(first node of all, node after the last, type)."""
+
+
+def _true_and_predicted(y_true: Any, y_pred: Any) -> tuple[set[_Span], set[_Span], np.ndarray]:
+    """The true and the predicted spans of all samples, and the nodes of each sample."""
+    true, n_nodes = _flat_labels(y_true, "y_true")
+    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+    _check_same_sizes(n_nodes, n_predicted, "y_pred")
+    first_of_sample = np.zeros(len(true), bool)
+    first_of_sample[(np.cumsum(n_nodes) - n_nodes)[n_nodes > 0]] = True
+    return (
+        set(_spans(true, first_of_sample)),
+        set(_spans(predicted, first_of_sample)),
+        n_nodes,
+    )
+
+
+def _per_sample(groups: Sequence[Sequence[int]], n_nodes: np.ndarray) -> np.ndarray:
+    """(groups, n_samples) how many of the nodes in each group belong to each sample."""
+    ends = np.cumsum(n_nodes)
+    return np.stack(
+        [
+            np.bincount(np.searchsorted(ends, nodes, side="right"), minlength=len(n_nodes))
+            for nodes in (np.array(group, np.intp) for group in groups)
+        ]
+    )
+
+
+def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[_Span]:
     """(first node, node after the last, type) of every span."""
     classes = sorted_labels([labels])
     code = encode_labels(labels, classes, "y")

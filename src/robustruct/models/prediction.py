@@ -24,6 +24,7 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.metrics import SpanCost
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
@@ -44,6 +45,7 @@ from robustruct.validation import (
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
+    from robustruct.spans import Span, SpanCandidates
 
 GAME_TOL = 1e-6
 SMOOTH_TOL = 1e-4  # of p's part of the gap: both strategies change smoothly
@@ -71,7 +73,7 @@ class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
-    decision: str
+    decision: str | SpanCost
     inference: str
     objective: str
     n_jobs: int | None
@@ -84,6 +86,8 @@ class Prediction(Estimator):
     decision_scale_ = 1.0
     """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
     samples (see ``AGM``), else 1."""
+    span_cost_ = SpanCost()
+    """By which costs the decision "spans" is made: chosen on held-out samples, else equal ones."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -143,7 +147,13 @@ class Prediction(Estimator):
 
     @property
     def _decision(self) -> str:
+        if isinstance(self.decision, SpanCost):
+            return "spans"
         return self.decision_ if self.decision == "auto" else self.decision
+
+    @property
+    def _span_cost(self) -> SpanCost:
+        return self.decision if isinstance(self.decision, SpanCost) else self.span_cost_
 
     @property
     def _scale(self) -> float:
@@ -154,12 +164,33 @@ class Prediction(Estimator):
         """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
         if self._decision == "map":
             return self._best(found)
+        if self._decision == "spans":
+            from robustruct.models.spans import candidates
+
+            feasible, cost = self._feasible(found), self._span_cost
+            return self._by_spans(feasible, candidates(self, feasible, cost.threshold), cost)
         if self._rules.empty:
             return np.argmax(self._gains(found, weight), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
-        gain = self._gains(self._feasible(found), weight)
-        if weight is not None:
-            gain = weight[:, None] * gain
+        found = self._feasible(found)
+        gain = self._gains(found, weight)
+        return self._keeping_rules(found, gain if weight is None else weight[:, None] * gain)
+
+    def _by_spans(self, found: Scores, candidates: SpanCandidates, cost: SpanCost) -> np.ndarray:
+        """(N,) label codes of the best spans.
+
+        Schemes are kept by themselves; where other rules rule the labels out, those that keep all
+        rules and differ on the fewest nodes are taken.
+        """
+        from robustruct.models.spans import labels_of
+
+        codes = labels_of(self, found.batch, candidates, cost)
+        if self._rules.empty:
+            return codes
+        return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
+
+    def _keeping_rules(self, found: Scores, gain: np.ndarray) -> np.ndarray:
+        """(N,) codes of the labelling with the largest sum of gains that keeps the rules."""
         kept = Scores(
             found.batch,
             np.where(np.isneginf(found.unary), -np.inf, gain),
@@ -397,6 +428,37 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores(design)), weight)
 
+    def predict_spans(
+        self, X: Any, threshold: float | str = "auto", *, overlapping: bool = False
+    ) -> list[list[Span]]:
+        """For each sample its spans, such as entities, as (first, end, type, probability).
+
+        Labels are BIO or BIOES and samples are chains. ``first`` is the number of a span's first
+        node, ``end`` that of the node after its last. The probability is that of exactly this span
+        under the distribution whose marginals ``predict_proba`` returns: the sum of the
+        probabilities of all labellings in which `span_scores` would count it. At temperature 0
+        there is none.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        threshold : float or "auto"
+            The least probability. "auto" is the one of the decision by spans, ``span_cost_`` or
+            ``decision=SpanCost(...)``, and 0.5 where there is none.
+        overlapping : bool
+            Whether to list all spans of that probability. Otherwise, where some overlap, those are
+            listed that the decision by spans takes. At 0.5 or more none do.
+        """
+        from robustruct.models.spans import listed
+
+        self._check_fitted()
+
+        def answer(X: Any, _: Any) -> list[list[Span]]:
+            found = self._feasible(self._scores(self._encode(X)[0]))
+            return listed(self, found, threshold, overlapping)
+
+        return [list(spans) for spans in _of_all(answer, X, None, [])]
+
     def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[Any, float]]]:
         """For each sample its ``k`` best labellings as (labels, score), best first.
 
@@ -517,9 +579,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(
-    answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: np.ndarray
-) -> Any:
+def _of_all(answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: Any) -> Any:
     """``answer(X, node_weight)`` of samples that may have no nodes; of these, ``nothing``."""
     X = as_listed(X)
     places = nonempty(X)
