@@ -30,7 +30,6 @@ PUBLIC = [
     "robustruct.inference",
     "robustruct.losses",
     "robustruct.metrics",
-    "robustruct.models.inspection",
     "robustruct.multilabel",
     "robustruct.objectives.likelihood",
     "robustruct.optimizers",

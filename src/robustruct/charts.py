@@ -19,7 +19,8 @@ from robustruct.graphs.graph import chain_edges, checked_edges
 from robustruct.graphs.layout import positions
 
 if TYPE_CHECKING:
-    from robustruct.comparison import Comparison, Example
+    from robustruct.comparison import Comparison
+    from robustruct.comparison.examples import Example
 
 MOST_TICKS = 7  # more do not fit below each other's neighbours on a phone
 SHORTEST_TIME = 1e-4  # seconds; a logarithmic axis has no place for 0

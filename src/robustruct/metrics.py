@@ -22,7 +22,7 @@ from robustruct.labels import (
 )
 from robustruct.losses import Labels, LossLike, as_loss
 
-__all__ = ["Detection", "SpanCost", "confusion", "label_scores", "mean_loss", "span_scores"]
+__all__ = ["SpanCost", "confusion", "label_scores", "mean_loss", "span_scores"]
 
 _SPAN_LABEL = re.compile(r"[BIES]-.+")
 
@@ -138,7 +138,14 @@ def confusion(y_true: Any, y_pred: Any, classes: Labels | None = None) -> np.nda
 
 
 def label_scores(y_true: Any, y_pred: Any, classes: Labels | None = None) -> dict[Any, Detection]:
-    """Precision, recall and F1 of every label; arguments as for `confusion`."""
+    """Precision, recall and F1 of every label; arguments as for `confusion`.
+
+    Returns
+    -------
+    dict of Detection
+        For each label ``precision``, ``recall``, ``f1`` and the counts they come from: ``n_true``,
+        ``n_predicted``, ``n_correct`` nodes.
+    """
     counts = confusion(y_true, y_pred, classes)
     return confusion_scores(counts, _codes(y_true, y_pred, classes)[2])
 
@@ -170,6 +177,12 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
     ----------
     y_true, y_pred : list of label arrays
         Spans do not cross samples.
+
+    Returns
+    -------
+    (Detection, dict of Detection)
+        Overall, and by type: ``precision``, ``recall``, ``f1``, ``n_true``, ``n_predicted`` and
+        ``n_correct``.
 
     Examples
     --------

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from robustruct import Graph
-from robustruct.comparison import Comparison, Difference, Samples, compare, recommendation
+from robustruct.comparison import Comparison, Samples, compare
+from robustruct.comparison.compare import Difference, recommendation
 from robustruct.comparison.examples import edges_of
 from robustruct.comparison.samples import splits
 from robustruct.datasets import load_counter

@@ -7,13 +7,14 @@ bounds of their own, so that a failure of the generic solver cannot pass as an a
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -416,7 +417,12 @@ def quadratic_program(
         # Directions that no constraint holds keep a little of the identity: no singular matrix.
         hessian = np.diag(diagonal + 1e-11) + G.T @ (G * (z / s)[:, None])
         zeros = np.zeros((len(f), len(f)))
-        factors = lu_factor(np.block([[hessian, -E.T], [E, zeros]]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            try:
+                factors = lu_factor(np.block([[hessian, -E.T], [E, zeros]]))
+            except LinAlgWarning:
+                break  # singular to rounding: x is as good as it gets, and callers certify it
         rc = s * z
         for corrected in (False, True):
             right = np.concatenate([-rd - G.T @ ((z * rg + rc) / s), -re])

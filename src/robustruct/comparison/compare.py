@@ -234,13 +234,22 @@ class Comparison:
     weighted: bool
     truth: Sequence[np.ndarray]
     methods: Sequence[Method]
+    """One per model: its ``name``, ``cost`` with the ends ``low`` and ``high`` of its interval,
+    ``costs`` of the samples, ``accuracy``, ``span_f1``, ``confusion``, ``label_costs``,
+    ``predicted`` labels, ``chosen`` (settings, in words), ``alphas``, ``model`` (of the first
+    split), ``gap``, ``trained``, ``seconds``, and ``fits``, one per split."""
     differences: Sequence[Difference]
+    """One per pair of methods: ``first``, ``second``, the ``mean`` of cost minus cost with the ends
+    ``low`` and ``high`` of its interval, ``p_value`` and ``significant``; printed as a sentence."""
     examples: Sequence[Example]
+    """Test samples on which methods disagree: ``place`` among the test samples, ``truth``,
+    ``predicted`` and ``costs`` by method, ``predictor`` and ``adversary`` of the AGM's game."""
     notes: Sequence[str]
     """Warnings of the fits."""
 
     @property
     def recommendation(self) -> Recommendation:
+        """Which ``model`` to take, with which ``options`` of the command, and ``why``, in words."""
         return recommendation(self.methods, self.differences)
 
     def as_dict(self) -> dict[str, Any]:

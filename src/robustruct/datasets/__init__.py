@@ -2,18 +2,10 @@
 
 from robustruct.datasets.counter import load_counter
 from robustruct.datasets.dataset import Dataset, position_weights
-from robustruct.datasets.synthetic import (
-    MarkovModel,
-    SyntheticDataset,
-    make_chains,
-    make_grids,
-    make_trees,
-)
+from robustruct.datasets.synthetic import make_chains, make_grids, make_trees
 
 __all__ = [
     "Dataset",
-    "MarkovModel",
-    "SyntheticDataset",
     "load_counter",
     "make_chains",
     "make_grids",

@@ -86,7 +86,9 @@ def make_chains(
     Returns
     -------
     SyntheticDataset
-        Arrays of shape (n_nodes, n_features), labels 0..n_labels-1, and ``truth``.
+        A `Dataset`: arrays of shape (n_nodes, n_features), labels 0..n_labels-1, and ``truth``, the
+        model they were drawn from (``means``, ``pairwise``, ``noise``; ``unary(x)`` and
+        ``pairwise`` are the scores of p(y | x)).
 
     Examples
     --------

@@ -81,6 +81,14 @@ def evaluate_shards(
     loss : optional
         What mistakes cost (rows: true label, columns: predicted label); by default the loss that
         the model was trained for.
+
+    Returns
+    -------
+    Evaluation
+        ``loss`` (mean cost per node, by weight), ``accuracy``, ``whole_samples`` (fraction without
+        a mistake), ``n_samples``, ``n_nodes``; ``labels`` with the matrices ``confusion`` and
+        ``costs`` in their order; ``by_label``, ``spans`` and ``spans_by_type``, each with
+        ``precision``, ``recall`` and ``f1`` (None without spans).
     """
     tallies = (engine or LocalEngine()).map(partial(_tally, model), data)
     total = reduce(Tally.merged, tallies, Tally.empty(model.classes_))

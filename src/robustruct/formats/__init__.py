@@ -8,15 +8,14 @@ from robustruct._lazy import names_from
 
 if TYPE_CHECKING:
     from robustruct.formats.corpus import Corpus, read_corpus
-    from robustruct.formats.sample import Answer, Format, Sample
+    from robustruct.formats.sample import Format, Sample
     from robustruct.formats.shards import Shard
 
-__all__ = ["Answer", "Corpus", "Format", "Sample", "Shard", "read_corpus"]
+__all__ = ["Corpus", "Format", "Sample", "Shard", "read_corpus"]
 
 __getattr__, __dir__ = names_from(
     __name__,
     {
-        "Answer": "robustruct.formats.sample",
         "Corpus": "robustruct.formats.corpus",
         "Format": "robustruct.formats.sample",
         "Sample": "robustruct.formats.sample",

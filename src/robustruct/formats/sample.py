@@ -61,7 +61,12 @@ class Format(ABC):
 
     @abstractmethod
     def render(self, sample: Sample, answer: Answer) -> str:
-        """Return the sample with its answer as text that ends with a line break."""
+        """Return the sample with its answer as text that ends with a line break.
+
+        ``answer.labels`` has a label for each node; where they were asked for,
+        ``answer.probabilities`` has those of all labels of each node, by label, and
+        ``answer.best`` pairs of labels and score, best first.
+        """
 
     def node_text(self, sample: Sample, node: int) -> str:
         """Return the text of a node in the file; "" if it would not help a reader."""

@@ -122,7 +122,8 @@ class AGM(StructuredModel):
     inference_ : "exact" or "relaxed"
         Which problem was solved, hence what the gap is about.
     history_ : list of Record
-        Pass, time, primal, dual and gap of every certificate.
+        Of every certificate: pass ``n_iter``, ``time`` in seconds since the fit began, bounds
+        ``primal`` and ``dual``, relative ``gap`` of the best bounds by then.
     n_iter_ : int
     n_samples_, n_nodes_ : int
         How many it was trained on.

@@ -17,8 +17,6 @@ from robustruct.models.estimator import Estimator
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
-__all__ = ["Contribution", "Explanation"]
-
 
 class Inspection(Estimator):
     """The part of a model that shows its weights."""
@@ -111,7 +109,9 @@ class Inspection(Estimator):
         Explanation
             What each feature and each transition adds to the score of ``label`` over that of
             ``against``, the neighbours being labelled as predicted, and the expected cost of every
-            label. Print it.
+            label. Print it, or read its attributes: ``features`` and ``transitions`` (largest
+            first; each with its ``name``, its ``amount`` and what it adds ``per_label``), their sum
+            ``margin``, and by label ``scores``, ``probabilities`` and ``expected_cost``.
         """
         self._check_fitted()
         codes = [None if name is None else self._code(name) for name in (label, against)]

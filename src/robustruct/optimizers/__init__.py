@@ -8,10 +8,10 @@ from robustruct._lazy import names_from
 
 if TYPE_CHECKING:
     from robustruct.optimizers.collective import Collective
-    from robustruct.optimizers.optimizer import Optimizer, Record
+    from robustruct.optimizers.optimizer import Optimizer
     from robustruct.optimizers.subgradient import Subgradient
 
-__all__ = ["Collective", "Optimizer", "Record", "Subgradient"]
+__all__ = ["Collective", "Optimizer", "Subgradient"]
 
 # The solvers of games that `Subgradient` needs are loaded with it only.
 __getattr__, __dir__ = names_from(
@@ -19,7 +19,6 @@ __getattr__, __dir__ = names_from(
     {
         "Collective": "robustruct.optimizers.collective",
         "Optimizer": "robustruct.optimizers.optimizer",
-        "Record": "robustruct.optimizers.optimizer",
         "Subgradient": "robustruct.optimizers.subgradient",
     },
 )
