@@ -158,6 +158,22 @@ def confusion_scores(counts: np.ndarray, classes: Labels) -> dict[Any, Detection
     }
 
 
+def label_counts(y_true: Any, y_pred: Any, label: Any = None) -> np.ndarray:
+    """(3, n_samples) nodes of each sample whose label is right, and true and predicted ones.
+
+    Of one label, or of all but "O".
+    """
+    true, n_nodes = _flat_labels(y_true, "y_true")
+    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+    _check_same_sizes(n_nodes, n_predicted, "y_pred")
+    is_true, is_predicted = (
+        labels != "O" if label is None else labels == label for labels in (true, predicted)
+    )
+    right = is_true & (true == predicted)
+    groups = [np.flatnonzero(nodes) for nodes in (right, is_true, is_predicted)]
+    return _per_sample(groups, n_nodes)
+
+
 def is_span_labelling(labels: Labels) -> bool:
     """Whether labels mark spans: all of them "O" or B-, I-, E-, S- with a type."""
     names = as_labels(labels).tolist()
@@ -308,7 +324,7 @@ def _true_and_predicted(y_true: Any, y_pred: Any) -> tuple[set[_Span], set[_Span
     )
 
 
-def _per_sample(groups: Sequence[Sequence[int]], n_nodes: np.ndarray) -> np.ndarray:
+def _per_sample(groups: Sequence[Any], n_nodes: np.ndarray) -> np.ndarray:
     """(groups, n_samples) how many of the nodes in each group belong to each sample."""
     ends = np.cumsum(n_nodes)
     return np.stack(

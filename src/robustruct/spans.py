@@ -14,7 +14,7 @@ so each costs one multiplication more than the one before it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,13 @@ from robustruct.metrics import SpanCost, is_span_labelling
 
 Span = tuple[int, int, str, float]
 """(first node, node after the last, type, probability)."""
+SpanRule = float | SpanCost
+"""How to decide by spans: a least probability, or what mistakes cost."""
+
+
+def least_probability(rule: SpanRule) -> float:
+    """Of a span that the rule may predict."""
+    return rule.threshold if isinstance(rule, SpanCost) else rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,45 +113,66 @@ class SpanCandidates:
             np.concatenate([part.probability for _, part in parts]),
         )
 
-    def chosen(self, cost: SpanCost) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(first, end, number of the type, P) of the spans of least expected cost without overlap.
+    def chosen(self, rule: SpanRule) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(first, end, number of the type, P) of the spans to predict, of which none overlap.
 
-        The expected cost of a set of spans is that of predicting none, less the sum of their gains:
-        true spans do not overlap either, so what each node pays for is one span at most. The best
-        set is found by a dynamic programme over ends.
+        By a threshold, those of at least this probability, the likeliest first. By costs, the set
+        of least expected cost. That is the cost of predicting none less the sum of the gains of
+        those in it, as true spans do not overlap either: a dynamic programme over ends finds it.
         """
-        gain, kind = cost.gains(self.probability)
-        kept = np.flatnonzero(gain > 0)
+        if isinstance(rule, SpanCost):
+            worth, kind = rule.gains(self.probability)
+            kept, resolved = np.flatnonzero(worth > 0), _most_in_all
+        else:
+            worth, kind = self.probability.max(axis=1), self.probability.argmax(axis=1)
+            kept, resolved = np.flatnonzero(worth >= rule), _best_first
         kept = kept[np.lexsort((self.end[kept], self.first[kept]))]
-        taken = kept[_best_disjoint(self.first[kept], self.end[kept], gain[kept])]
+        taken = kept[_disjoint(self.first[kept], self.end[kept], worth[kept], resolved)]
         kind = kind[taken]
         return self.first[taken], self.end[taken], kind, self.probability[taken, kind]
 
 
-def _best_disjoint(first: np.ndarray, end: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """Which intervals, sorted by their first node, to take for the largest sum without overlap."""
+def _disjoint(
+    first: np.ndarray, end: np.ndarray, worth: np.ndarray, resolved: Callable[..., list[int]]
+) -> np.ndarray:
+    """Which intervals, sorted by their first node, to take: those alone, the rest ``resolved``."""
     if not len(first):
         return np.zeros(0, np.intp)
-    reach = np.maximum.accumulate(end)
-    cuts = np.flatnonzero(first[1:] >= reach[:-1]) + 1
+    cuts = np.flatnonzero(first[1:] >= np.maximum.accumulate(end)[:-1]) + 1
     bounds = np.concatenate([[0], cuts, [len(first)]])
     alone = np.diff(bounds) == 1
-    taken = [bounds[:-1][alone]]
-    for a, b in zip(bounds[:-1][~alone], bounds[1:][~alone], strict=True):
-        order = a + np.argsort(end[a:b], kind="stable")
-        ends, starts, gains = (x[order].tolist() for x in (end, first, gain))
-        best, before = [0.0], []
-        for n in range(len(order)):
-            before.append(bisect_right(ends, starts[n], 0, n))
-            best.append(max(best[n], best[before[n]] + gains[n]))
-        n = len(order)
-        while n:
-            if best[n] > best[n - 1]:
-                taken.append(order[n - 1 : n])
-                n = before[n - 1]
-            else:
-                n -= 1
-    return np.sort(np.concatenate(taken))
+    taken = bounds[:-1][alone].tolist()
+    for a, b in zip(bounds[:-1][~alone].tolist(), bounds[1:][~alone].tolist(), strict=True):
+        part = (x[a:b].tolist() for x in (first, end, worth))
+        taken += [a + n for n in resolved(*part)]
+    return np.sort(np.array(taken, np.intp))
+
+
+def _best_first(first: list[int], end: list[int], worth: list[float]) -> list[int]:
+    """The best interval, then the best of those that do not overlap it, and so on."""
+    taken: list[int] = []
+    for n in sorted(range(len(first)), key=lambda n: -worth[n]):
+        if all(end[n] <= first[m] or end[m] <= first[n] for m in taken):
+            taken.append(n)
+    return taken
+
+
+def _most_in_all(first: list[int], end: list[int], worth: list[float]) -> list[int]:
+    """The intervals without overlap that are worth most in all."""
+    order = sorted(range(len(first)), key=end.__getitem__)
+    ends = [end[n] for n in order]
+    best, before = [0.0], []
+    for place, n in enumerate(order):
+        before.append(bisect_right(ends, first[n], 0, place))
+        best.append(max(best[place], best[before[place]] + worth[n]))
+    taken, left = [], len(order)
+    while left:
+        if best[left] > best[left - 1]:
+            taken.append(order[left - 1])
+            left = before[left - 1]
+        else:
+            left -= 1
+    return taken
 
 
 def span_candidates(

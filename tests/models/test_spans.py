@@ -204,6 +204,9 @@ def test_thresholds_and_samples_without_nodes():
         taken = model.predict_spans([x], threshold)[0]
         assert set(taken) <= set(listed)
         assert all(a[1] <= b[0] for a, b in pairwise(taken))
+        for span in set(listed) - set(taken):
+            others = [one for one in taken if one[0] < span[1] and span[0] < one[1]]
+            assert max(one[3] for one in others) >= span[3]
         if threshold > 0.5:
             assert taken == listed
     nothing, something = model.predict_spans([np.zeros((0, 2)), x])
@@ -252,6 +255,6 @@ def test_parts_of_the_samples_are_put_together(monkeypatch):
     monkeypatch.setattr("robustruct.models.spans.chunks", lambda batch, _: [(0, 2), (2, 4)])
     assert model.predict_spans(X, 0.1) == whole
     decided = copy.copy(model)
-    decided.decision = SpanCost().at(0.1)
+    decided.set_params(decision="spans").span_rule_ = 0.1
     overall, _ = span_scores(decided.predict(X), decided.predict(X))
     assert overall.n_predicted == sum(map(len, whole))

@@ -24,11 +24,12 @@ AlphaOption = Annotated[
     ),
 ]
 DecisionOption = Annotated[
-    Literal["auto", "map", "predictor", "bayes"] | None,
+    Literal["auto", "map", "predictor", "bayes", "spans"] | None,
     typer.Option(
         help="Predict the best-scoring labelling (map), the likeliest labels of the predictor's "
-        "strategy (predictor), or those of least expected cost (bayes).  [default: what costs "
-        "least on held-out samples, or suits the model]",
+        "strategy (predictor), those of least expected cost (bayes), or spans from a probability "
+        "on that is chosen on held-out samples (spans).  [default: what costs least on held-out "
+        "samples, or suits the model]",
     ),
 ]
 ConstraintsOption = Annotated[

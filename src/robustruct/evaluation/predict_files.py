@@ -42,9 +42,13 @@ def answered(
     labelled: bool,
     proba: bool = False,
     k_best: int = 0,
+    spans: float | str | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
-    """Yield the samples of a file with their predictions, CHUNK of them in memory at once."""
+    """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
+
+    ``spans`` is the least probability of a span; without it none are listed.
+    """
     names = model.classes_.tolist()
     done = 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
@@ -62,6 +66,9 @@ def answered(
             if k_best:
                 for answer, best in zip(answers, model.predict_k_best(X, k_best), strict=True):
                     answer.best = [(as_labels(labels).tolist(), score) for labels, score in best]
+            if spans is not None:
+                for answer, listed in zip(answers, model.predict_spans(X, spans), strict=True):
+                    answer.spans = listed
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:

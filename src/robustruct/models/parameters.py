@@ -18,6 +18,7 @@ from robustruct.arrays import LARGEST, SMALLEST, as_array
 from robustruct.constraints import Constraints
 from robustruct.engines.engine import Engine
 from robustruct.errors import InvalidInputError, InvalidTypeError, shown
+from robustruct.metrics import SpanCost
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import COLDEST
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-Decision = Literal["auto", "map", "predictor", "bayes"]
+Decision = Literal["auto", "map", "predictor", "bayes", "spans"] | SpanCost
 Inference = Literal["auto", "exact", "relaxed"]
 OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "subgradient"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"]
@@ -140,6 +141,16 @@ class OneOf(Accepted):
         return f"{name}={shown(value)} is not known; {hint} one of {known}."
 
 
+class DecisionOf(OneOf):
+    """One of a few names, or the cost of spans to decide by."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if isinstance(value, SpanCost):
+            return None
+        found = super().complaint(name, value)
+        return found and f"{found.removesuffix('.')}, or a SpanCost."
+
+
 class OptimizerFor(OneOf):
     """One of a few names, or an `Optimizer` that takes the model's objective."""
 
@@ -234,7 +245,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "optimizer": OptimizerFor("hinge", "auto", "dual_ascent", "natural_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
-        "decision": OneOf("auto", "map", "predictor", "bayes"),
+        "decision": DecisionOf("auto", "map", "predictor", "bayes", "spans"),
         "standardize": FLAG,
         "class_weight": WithTheData(),
         "constraints": Rules(),
@@ -331,6 +342,11 @@ def is_search(alpha: Any) -> bool:
     return alpha is not None and not isinstance(alpha, Real)
 
 
+def needs_probabilities(decision: Any) -> bool:
+    """Whether a decision cannot be made at temperature 0."""
+    return isinstance(decision, SpanCost) or decision in ("bayes", "spans")
+
+
 def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[str, Accepted]:
     """The table of a model that differs in some choices, and may lack parameters."""
     table = {**PARAMETERS, **choices}
@@ -356,10 +372,10 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
     if value == 0:
         if optimizer == "natural_ascent":
             return f"optimizer={optimizer!r} needs a temperature > 0; use optimizer='auto'."
-        if model.decision == "bayes":
+        if needs_probabilities(model.decision):
             return (
-                "decision='bayes' needs probabilities, hence a temperature > 0; use "
-                "decision='map' or 'predictor', or a CRF."
+                f"decision={shown(model.decision)} needs probabilities, hence a temperature > 0; "
+                "use decision='map' or 'predictor', or a CRF."
             )
         return None
     with_it = f"temperature={shown(value)}"

@@ -29,6 +29,7 @@ from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.scores import Scores
+from robustruct.spans import SpanRule, least_probability
 from robustruct.validation import (
     as_listed,
     check_some_weight,
@@ -86,8 +87,8 @@ class Prediction(Estimator):
     decision_scale_ = 1.0
     """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
     samples (see ``AGM``), else 1."""
-    span_cost_ = SpanCost()
-    """By which costs the decision "spans" is made: chosen on held-out samples, else equal ones."""
+    span_rule_: SpanRule = 0.5
+    """How the decision "spans" is made: by a threshold or costs; see ``AGM``."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -152,8 +153,8 @@ class Prediction(Estimator):
         return self.decision_ if self.decision == "auto" else self.decision
 
     @property
-    def _span_cost(self) -> SpanCost:
-        return self.decision if isinstance(self.decision, SpanCost) else self.span_cost_
+    def _span_rule(self) -> SpanRule:
+        return self.decision if isinstance(self.decision, SpanCost) else self.span_rule_
 
     @property
     def _scale(self) -> float:
@@ -167,8 +168,8 @@ class Prediction(Estimator):
         if self._decision == "spans":
             from robustruct.models.spans import candidates
 
-            feasible, cost = self._feasible(found), self._span_cost
-            return self._by_spans(feasible, candidates(self, feasible, cost.threshold), cost)
+            found, rule = self._feasible(found), self._span_rule
+            return self._by_spans(found, candidates(self, found, least_probability(rule)), rule)
         if self._rules.empty:
             return np.argmax(self._gains(found, weight), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
@@ -176,7 +177,7 @@ class Prediction(Estimator):
         gain = self._gains(found, weight)
         return self._keeping_rules(found, gain if weight is None else weight[:, None] * gain)
 
-    def _by_spans(self, found: Scores, candidates: SpanCandidates, cost: SpanCost) -> np.ndarray:
+    def _by_spans(self, found: Scores, candidates: SpanCandidates, rule: SpanRule) -> np.ndarray:
         """(N,) label codes of the best spans.
 
         Schemes are kept by themselves; where other rules rule the labels out, those that keep all
@@ -184,7 +185,7 @@ class Prediction(Estimator):
         """
         from robustruct.models.spans import labels_of
 
-        codes = labels_of(self, found.batch, candidates, cost)
+        codes = labels_of(self, found.batch, candidates, rule)
         if self._rules.empty:
             return codes
         return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
@@ -443,11 +444,11 @@ class Prediction(Estimator):
         ----------
         X : as for ``fit``
         threshold : float or "auto"
-            The least probability. "auto" is the one of the decision by spans, ``span_cost_`` or
+            The least probability. "auto" takes the rule of the decision by spans, ``span_rule_`` or
             ``decision=SpanCost(...)``, and 0.5 where there is none.
         overlapping : bool
             Whether to list all spans of that probability. Otherwise, where some overlap, those are
-            listed that the decision by spans takes. At 0.5 or more none do.
+            listed that the decision takes: by a threshold the likeliest first. Above 0.5 none do.
         """
         from robustruct.models.spans import listed
 

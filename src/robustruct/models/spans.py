@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,20 @@ import numpy as np
 from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.graphs import Batch
 from robustruct.inference import marginals
-from robustruct.metrics import SpanCost
 from robustruct.scores import Scores
-from robustruct.spans import Span, SpanCandidates, SpanLabels, check_chains, span_candidates
+from robustruct.spans import (
+    Span,
+    SpanCandidates,
+    SpanLabels,
+    SpanRule,
+    check_chains,
+    least_probability,
+    span_candidates,
+)
 from robustruct.validation import chunks
 
 if TYPE_CHECKING:
     from robustruct.models.prediction import Prediction
-
-SURE = 1e-12  # thresholds this near to 0 and 1 take all that is possible, and what is certain
 
 
 def candidates(model: Prediction, found: Scores, least: float) -> SpanCandidates:
@@ -60,9 +66,9 @@ def _distributions(
             yield start, part.batch, play.r, play.q
 
 
-def labels_of(model: Prediction, batch: Batch, spans: SpanCandidates, cost: SpanCost) -> np.ndarray:
-    """(N,) label codes of the spans of least expected cost, in the order of the batch."""
-    written = SpanLabels.of(model.classes_).written(batch.n_nodes, *spans.chosen(cost)[:3])
+def labels_of(model: Prediction, batch: Batch, spans: SpanCandidates, rule: SpanRule) -> np.ndarray:
+    """(N,) label codes of the spans that the rule takes, in the order of the batch."""
+    written = SpanLabels.of(model.classes_).written(batch.n_nodes, *spans.chosen(rule)[:3])
     return batch.from_user(written)
 
 
@@ -70,15 +76,15 @@ def listed(
     model: Prediction, found: Scores, threshold: float | str, overlapping: bool
 ) -> list[list[Span]]:
     """See ``predict_spans``."""
-    cost = _rule(model, threshold)
-    least = cost.threshold if isinstance(threshold, str) else float(threshold)
+    rule = _rule(model, threshold)
+    least = least_probability(rule)
     spans = candidates(model, found, least)
     if overlapping:
         place, kind = np.nonzero((spans.probability >= least) & (spans.probability > 0))
         first, end = spans.first[place], spans.end[place]
         p = spans.probability[place, kind]
     else:
-        first, end, kind, p = spans.chosen(cost)
+        first, end, kind, p = spans.chosen(rule)
     offsets = found.batch.node_offsets
     order = np.lexsort((kind, end, first))
     sample = np.searchsorted(offsets, first[order], side="right") - 1
@@ -91,14 +97,14 @@ def listed(
     return answers
 
 
-def _rule(model: Prediction, threshold: float | str) -> SpanCost:
+def _rule(model: Prediction, threshold: float | str) -> SpanRule:
     if isinstance(threshold, str) and threshold == "auto":
-        return model._span_cost
-    real = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+        return model._span_rule
+    real = isinstance(threshold, Real) and not isinstance(threshold, bool)
     if not real or not 0 <= threshold <= 1:  # type: ignore[operator]
         raise InvalidInputError(
             f"threshold={shown(threshold)}; give the least probability of a span, from 0 to 1, or "
             "'auto'.",
             field="threshold",
         )
-    return SpanCost().at(min(max(float(threshold), SURE), 1.0 - SURE))
+    return float(threshold)

@@ -31,6 +31,7 @@ from robustruct.formats.container import (
 from robustruct.formats.text import shown
 from robustruct.labels import as_labels
 from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_loss
+from robustruct.metrics import SpanCost
 from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
@@ -219,6 +220,9 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
     "decision_": lambda value: value in DECISIONS,
     "decision_scale_": lambda value: is_number(value) and 1 / MOST <= value <= MOST,
+    "span_rule_": lambda value: (
+        isinstance(value, SpanCost) or (is_number(value) and 0 <= value <= 1)
+    ),
     "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),
@@ -343,6 +347,8 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
         order = getattr(value, "order", None)
         described = {"loss": type(value).__name__}
         return described if order is None else {**described, "order": inner(order)}
+    if isinstance(value, SpanCost):
+        return {"span_cost": [inner(part) for part in astuple(value)]}
     if isinstance(value, Constraints):
         fields = value.scheme, value.forbidden, value.bad_labels
         return {"constraints": [inner(field) for field in fields]}
@@ -397,6 +403,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return kind(_restored(value["order"], arrays)) if "order" in value else kind()  # type: ignore[call-arg]
     if "constraints" in value:
         return Constraints(*_restored(value["constraints"], arrays))
+    if "span_cost" in value:
+        return SpanCost(*_restored(value["span_cost"], arrays))
     if "status" in value:
         return Status[value["status"]]
     ((tag, content),) = value.items()

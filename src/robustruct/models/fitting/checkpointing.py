@@ -130,5 +130,5 @@ def _identity(
         arrays = {"truth": held_out.truth, "cost": held_out.cost}
         arrays |= arrays_of("nodes", held_out.design.nodes)
         found["validation samples"] = f"sha256 {checksum('', arrays)}"
-        found["patience"], found["decision"] = int(stopper.patience), model.decision
+        found["patience"], found["decision"] = int(stopper.patience), str(model.decision)
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
-DECISIONS = ("map", "predictor", "bayes")
+DECISIONS = ("map", "predictor", "bayes", "spans")
 
 
 def is_number(value: Any) -> bool:
