@@ -167,7 +167,8 @@ def label_counts(y_true: Any, y_pred: Any, label: Any = None) -> np.ndarray:
     predicted, n_predicted = _flat_labels(y_pred, "y_pred")
     _check_same_sizes(n_nodes, n_predicted, "y_pred")
     is_true, is_predicted = (
-        labels != "O" if label is None else labels == label for labels in (true, predicted)
+        named.astype(object) != "O" if label is None else named == label
+        for named in (true, predicted)
     )
     right = is_true & (true == predicted)
     groups = [np.flatnonzero(nodes) for nodes in (right, is_true, is_predicted)]

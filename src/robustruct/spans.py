@@ -190,6 +190,23 @@ def span_candidates(
 
 def check_chains(batch: Batch) -> None:
     """Refuse samples other than chains, as spans are runs of neighbours."""
+    others = _no_chains(batch)
+    if others.any():
+        sample = int(others.argmax())
+        raise InvalidInputError(
+            f"sample {sample}: spans are runs of neighbours on a chain, and this sample is a graph "
+            "of another shape; join each node to the next, and no others.",
+            sample=sample,
+        )
+
+
+def are_chains(batch: Batch) -> bool:
+    """Whether all samples are chains."""
+    return not _no_chains(batch).any()
+
+
+def _no_chains(batch: Batch) -> np.ndarray:
+    """(S,) whether a sample is anything else than nodes joined to the next."""
     ends = np.sort(batch.user_edges, axis=1)
     is_link = ends[:, 1] == ends[:, 0] + 1
     per_sample = np.diff(batch.node_offsets) - 1
@@ -197,14 +214,7 @@ def check_chains(batch: Batch) -> None:
         np.searchsorted(batch.node_offsets, ends[is_link, 0], side="right") - 1,
         minlength=batch.n_samples,
     )
-    bad = (links != per_sample) | (np.diff(batch.edge_offsets) != per_sample)
-    if bad.any():
-        sample = int(bad.argmax())
-        raise InvalidInputError(
-            f"sample {sample}: spans are runs of neighbours on a chain, and this sample is a graph "
-            "of another shape; join each node to the next, and no others.",
-            sample=sample,
-        )
+    return (links != per_sample) | (np.diff(batch.edge_offsets) != per_sample)
 
 
 def _pairs(batch: Batch, edges: np.ndarray, labels: SpanLabels) -> np.ndarray:

@@ -25,8 +25,8 @@ def load_model(path: str, decision: str | None = None) -> StructuredModel:
             check_parameters(model.set_params(decision=decision))
             if needs_probabilities(decision) and model.temperature_ == 0:
                 raise InvalidInputError(
-                    f"--decision {decision} needs probabilities, and {path} has none: it was trained "
-                    "at temperature 0. Use map or predictor."
+                    f"--decision {decision} needs probabilities, and {path} has none: it was "
+                    "trained at temperature 0. Use map or predictor."
                 )
         return model
     except FileNotFoundError:

@@ -19,6 +19,8 @@ from robustruct.constraints import Constraints
 from robustruct.engines.engine import Engine
 from robustruct.errors import InvalidInputError, InvalidTypeError, shown
 from robustruct.metrics import SpanCost
+from robustruct.models.fitting import targets
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import COLDEST
@@ -224,6 +226,14 @@ class Rules(Accepted):
 
 
 @dataclass(frozen=True)
+class Aim(Accepted):
+    """What a choice may be made by."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return targets.complaint(value)
+
+
+@dataclass(frozen=True)
 class WithTheData(Accepted):
     """Can only be judged once samples and labels are known, and is checked there."""
 
@@ -277,6 +287,7 @@ OF_A_CHOICE: Mapping[str, Accepted] = MappingProxyType(
             "give 'auto', a number of folds or a scikit-learn splitter.",
         ),
         "max_time": OrNone(Positive("the number of seconds that a fit may take")),
+        "target": Aim(),
     }
 )
 """Options of ``fit``, but parameters of `AutoModel`, which is a choice."""
@@ -335,6 +346,7 @@ class FitOptions:
     max_time: float | None = None
     warm_start: bool = False
     groups: Any = None
+    target: TargetLike | None = None
 
 
 def is_search(alpha: Any) -> bool:
@@ -397,6 +409,12 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
 def check_fit_options(model: StructuredModel, options: FitOptions) -> None:
     """Refuse options of ``fit`` that it cannot use, or not with the model's parameters."""
     _check_each(model, OF_A_FIT, options)
+    if options.target is not None and not model._to_choose:
+        raise InvalidInputError(
+            f"{type(model).__name__}: target={shown(options.target)} is what a choice is made by, "
+            "and nothing is chosen; use alpha='auto', temperature='auto' or decision='spans'.",
+            field="target",
+        )
     heat = getattr(model, "temperature", 0.0)
     if options.engine is not None and not isinstance(heat, str) and 0 < heat < COLDEST:
         raise InvalidInputError(

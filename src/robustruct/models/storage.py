@@ -36,7 +36,7 @@ from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
-from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number
+from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number, is_span_rule
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.optimizer import ROUNDING, Record, records
@@ -220,9 +220,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
     "decision_": lambda value: value in DECISIONS,
     "decision_scale_": lambda value: is_number(value) and 1 / MOST <= value <= MOST,
-    "span_rule_": lambda value: (
-        isinstance(value, SpanCost) or (is_number(value) and 0 <= value <= 1)
-    ),
+    "span_rule_": is_span_rule,
     "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),
@@ -267,6 +265,8 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
         parameters["optimizer"] = accepted.stored(parameters["optimizer"])
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
+    if callable(parameters.get("target")) and not isinstance(parameters["target"], SpanCost):
+        parameters["target"] = None
     loss = parameters["loss"]
     if isinstance(loss, Loss) and not _is_storable(loss):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)

@@ -63,9 +63,9 @@ def implied(target: TargetLike | None, decision: Any) -> TargetLike | None:
     """The target that is meant where none is given: decisions by spans are judged by spans."""
     if target is not None:
         return target
-    return (
-        decision if isinstance(decision, SpanCost) else "span_f1" if decision == "spans" else None
-    )
+    if isinstance(decision, SpanCost):
+        return decision
+    return "span_f1" if decision == "spans" else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +129,8 @@ def _counted(target: str, classes: np.ndarray) -> Callable[..., Costs]:
         counts = share * count(true, predicted, kind)
         total = counts.sum(axis=1)
         score = partial(_f1 if precision is None else _recall, precision)
-        n = counts.shape[1]
-        parts = np.arange(n)
-        left_out = score(*(total[:, None] - counts)) if n > 1 else score(*total[:, None])
-        return _as_costs(float(score(*total[:, None])[0]), left_out, parts)
+        left_out = score(*(total[:, None] - counts))
+        return _as_costs(float(score(*total[:, None])[0]), left_out, np.arange(len(left_out)))
 
     return costs
 
