@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import as_floats, length
 from robustruct.errors import InvalidInputError, shown
 from robustruct.labels import (
@@ -158,23 +158,6 @@ def confusion_scores(counts: np.ndarray, classes: Labels) -> dict[Any, Detection
     }
 
 
-def label_counts(y_true: Any, y_pred: Any, label: Any = None) -> np.ndarray:
-    """(3, n_samples) nodes of each sample whose label is right, and true and predicted ones.
-
-    Of one label, or of all but "O".
-    """
-    true, n_nodes = _flat_labels(y_true, "y_true")
-    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
-    _check_same_sizes(n_nodes, n_predicted, "y_pred")
-    is_true, is_predicted = (
-        named.astype(object) != "O" if label is None else named == label
-        for named in (true, predicted)
-    )
-    right = is_true & (true == predicted)
-    groups = [np.flatnonzero(nodes) for nodes in (right, is_true, is_predicted)]
-    return _per_sample(groups, n_nodes)
-
-
 def is_span_labelling(labels: Labels) -> bool:
     """Whether labels mark spans: all of them "O" or B-, I-, E-, S- with a type."""
     names = as_labels(labels).tolist()
@@ -207,21 +190,15 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
     >>> overall
     Detection(n_true=1, n_predicted=2, n_correct=0)
     """
-    spans_true, spans_predicted, _ = _true_and_predicted(y_true, y_pred)
-    correct = spans_true & spans_predicted
-    groups = (spans_true, spans_predicted, correct)
-    counts = [Counter(kind for _, _, kind in spans) for spans in groups]
-    kinds = sorted({*counts[0], *counts[1]})
-    by_type = {kind: Detection(*(count[kind] for count in counts)) for kind in kinds}
-    return Detection(*map(len, groups)), by_type
-
-
-def span_counts(y_true: Any, y_pred: Any, kind: str | None = None) -> np.ndarray:
-    """(3, n_samples) spans of each sample that are right, true and predicted; of a type or all."""
-    *groups, n_nodes = _true_and_predicted(y_true, y_pred)
-    groups = [groups[0] & groups[1], *groups]
-    wanted = [[s[0] for s in spans if kind is None or s[2] == kind] for spans in groups]
-    return _per_sample(wanted, n_nodes)
+    spans = ComparedLabels.of(y_true, y_pred).spans
+    kinds = (spans.true.kind, spans.predicted.kind, spans.predicted.kind[spans.right])
+    counts = [np.bincount(kind, minlength=len(spans.types)) for kind in kinds]
+    by_type = {
+        kind: Detection(*numbers)
+        for kind, *numbers in zip(spans.types, *(n.tolist() for n in counts), strict=True)
+        if any(numbers)
+    }
+    return Detection(*(len(kind) for kind in kinds)), by_type
 
 
 @dataclass(frozen=True)
@@ -277,11 +254,14 @@ class SpanCost:
 
     def per_sample(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> np.ndarray:
         """(n_samples,) the total cost of each sample; labels as for `span_scores`."""
-        true, predicted, n_nodes = _true_and_predicted(y_true, y_pred)
-        right = true & predicted
-        placed = {span[:2] for span in true} & {span[:2] for span in predicted}
-        groups = [[span[0] for span in spans] for spans in (true, predicted, placed, right)]
-        n_true, n_predicted, n_placed, n_right = _per_sample(groups, n_nodes)
+        return self.of(ComparedLabels.of(y_true, y_pred))
+
+    def of(self, compared: ComparedLabels) -> np.ndarray:
+        """(n_samples,) the same of labels that are compared already."""
+        spans, count = compared.spans, compared.per_sample
+        n_true, n_predicted = count(spans.true.first), count(spans.predicted.first)
+        n_placed = count(spans.predicted.first[spans.placed])
+        n_right = count(spans.predicted.first[spans.right])
         missed, false = n_true - n_placed, n_predicted - n_placed
         return self.miss * missed + self.false * false + self._wrong * (n_placed - n_right)
 
@@ -307,60 +287,124 @@ class SpanCost:
         return self.miss * of_any - paid, best
 
 
-_Span = tuple[int, int, str]
-"""(first node of all, node after the last, type)."""
+class Spans(NamedTuple):
+    """Spans of all samples; the nodes of samples follow each other."""
+
+    first: np.ndarray
+    end: np.ndarray
+    """The node after the last."""
+    kind: np.ndarray
+    """Number of the type."""
 
 
-def _true_and_predicted(y_true: Any, y_pred: Any) -> tuple[set[_Span], set[_Span], np.ndarray]:
-    """The true and the predicted spans of all samples, and the nodes of each sample."""
-    true, n_nodes = _flat_labels(y_true, "y_true")
-    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
-    _check_same_sizes(n_nodes, n_predicted, "y_pred")
-    first_of_sample = np.zeros(len(true), bool)
-    first_of_sample[(np.cumsum(n_nodes) - n_nodes)[n_nodes > 0]] = True
-    return (
-        set(_spans(true, first_of_sample)),
-        set(_spans(predicted, first_of_sample)),
-        n_nodes,
-    )
+@dataclass(frozen=True, eq=False)
+class ComparedSpans:
+    """True and predicted spans."""
+
+    true: Spans
+    predicted: Spans
+    types: list[str]
+    right: np.ndarray
+    """(n_predicted,) whether such a span is true."""
+    placed: np.ndarray
+    """(n_predicted,) whether a true one, of whatever type, has this first and last node."""
 
 
-def _per_sample(groups: Sequence[Any], n_nodes: np.ndarray) -> np.ndarray:
-    """(groups, n_samples) how many of the nodes in each group belong to each sample."""
-    ends = np.cumsum(n_nodes)
-    return np.stack(
-        [
-            np.bincount(np.searchsorted(ends, nodes, side="right"), minlength=len(n_nodes))
-            for nodes in (np.array(group, np.intp) for group in groups)
+@dataclass(frozen=True, eq=False)
+class ComparedLabels:
+    """True and predicted labels of all samples."""
+
+    true: np.ndarray
+    """(N,) places in ``classes``."""
+    predicted: np.ndarray
+    """(N,)"""
+    n_nodes: np.ndarray
+    """(n_samples,)"""
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, y_true: Any, y_pred: Any) -> ComparedLabels:
+        """Of labels as users have them, in lists."""
+        true, n_nodes = _flat_labels(y_true, "y_true")
+        predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+        _check_same_sizes(n_nodes, n_predicted, "y_pred")
+        classes = sorted_labels([true, predicted])
+        codes = [encode_labels(labels, classes, "y") for labels in (true, predicted)]
+        return cls(codes[0], codes[1], n_nodes, classes)
+
+    def per_sample(self, nodes: np.ndarray) -> np.ndarray:
+        """(n_samples,) how many of these nodes, a list of numbers, belong to each."""
+        samples = np.searchsorted(np.cumsum(self.n_nodes), nodes, side="right")
+        return np.bincount(samples, minlength=len(self.n_nodes))
+
+    def label_counts(self, label: Any = None) -> np.ndarray:
+        """(3, n_samples) nodes whose label is right, and true and predicted ones.
+
+        Of one label, or of all but "O".
+        """
+        names = self.classes.tolist()
+        wanted = np.array([name != "O" if label is None else name == label for name in names])
+        is_true, is_predicted = wanted[self.true], wanted[self.predicted]
+        right = is_true & (self.true == self.predicted)
+        groups = (right, is_true, is_predicted)
+        return np.stack([self.per_sample(np.flatnonzero(nodes)) for nodes in groups])
+
+    def span_counts(self, kind: str | None = None) -> np.ndarray:
+        """(3, n_samples) spans that are right, true and predicted; of one type or all."""
+        spans = self.spans
+        number = spans.types.index(kind) if kind in spans.types else -1
+
+        def count(some: Spans, kept: np.ndarray | slice = slice(None)) -> np.ndarray:
+            first, kinds = some.first[kept], some.kind[kept]
+            return self.per_sample(first if kind is None else first[kinds == number])
+
+        of_right = count(spans.predicted, spans.right)
+        return np.stack([of_right, count(spans.true), count(spans.predicted)])
+
+    @cached_property
+    def spans(self) -> ComparedSpans:
+        """The spans that both mark; refuse labels that mark none."""
+        tags, types, kind_of = _marks(self.classes)
+        first_of_sample = np.zeros(len(self.true), bool)
+        first_of_sample[(np.cumsum(self.n_nodes) - self.n_nodes)[self.n_nodes > 0]] = True
+        true, predicted = (
+            _spans(tags[codes], kind_of[codes], first_of_sample)
+            for codes in (self.true, self.predicted)
+        )
+        places = [one.first * (len(self.true) + 1) + one.end for one in (true, predicted)]
+        whole = [
+            place * len(types) + one.kind
+            for place, one in zip(places, (true, predicted), strict=True)
         ]
-    )
+        right, placed = np.isin(whole[1], whole[0]), np.isin(places[1], places[0])
+        return ComparedSpans(true, predicted, types, right, placed)
 
 
-def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[_Span]:
-    """(first node, node after the last, type) of every span."""
-    classes = sorted_labels([labels])
-    code = encode_labels(labels, classes, "y")
-    if not all(name == "O" for name in classes.tolist()) and not is_span_labelling(classes):
-        wrong = next(n for n in classes.tolist() if n != "O" and not is_span_labelling([n]))
+def _marks(classes: np.ndarray) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """((k,) the first letter of each label, types, (k,) the number of its type)."""
+    names = classes.tolist()
+    wrong = next((one for one in names if one != "O" and not is_span_labelling([one])), None)
+    if wrong is not None:
         raise InvalidInputError(
             f"the label {shown(wrong)} marks no span; labels are 'O', or B-, I-, E- or S- and a "
             "type."
         )
-    tag = np.array([str(name)[0] for name in classes])[code]
-    kinds = [str(name)[2:] for name in classes]
-    names, kind_of_class = np.unique(np.array(kinds), return_inverse=True)
-    kind = kind_of_class[code]
+    types = sorted({name[2:] for name in names})
+    tags = np.array([name[0] for name in names])
+    return tags, types, np.array([types.index(name[2:]) for name in names], np.intp)
+
+
+def _spans(tag: np.ndarray, kind: np.ndarray, first_of_sample: np.ndarray) -> Spans:
+    """Return the spans of all nodes, given their letters and the numbers of their types."""
     inside = tag != "O"
-    continues = np.zeros(len(code), bool)
+    continues = np.zeros(len(tag), bool)
     continues[1:] = (
         np.isin(tag[1:], ("I", "E")) & np.isin(tag[:-1], ("B", "I")) & (kind[1:] == kind[:-1])
     )
     continues &= ~first_of_sample
     starts = np.flatnonzero(inside & ~continues)
-    last = np.append(~continues[1:], True) if len(code) else continues
-    ends = np.flatnonzero(inside & last) + 1
-    types = names[kind[starts]].tolist()
-    return list(zip(starts.tolist(), ends.tolist(), types, strict=True))
+    last = np.append(~continues[1:], True) if len(tag) else continues
+    return Spans(starts, np.flatnonzero(inside & last) + 1, kind[starts])
 
 
 def _codes(

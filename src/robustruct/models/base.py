@@ -234,7 +234,7 @@ class StructuredModel(Prediction, Inspection):
             optimizer = self._chosen_optimizer(shards, plan)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
-            checkpointing.claim(checkpoints, self, settings, *identity)
+            checkpointing.claim(checkpoints, self, settings, *identity, given.target)
             start = self._previous_weights(plan) if given.warm_start else None
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
@@ -473,8 +473,8 @@ class StructuredModel(Prediction, Inspection):
         existing file is replaced only once the new one is complete.
 
         A ``random_state`` other than an integer is not kept, a loss of your own is kept as its
-        cost matrix, an optimizer with options as its name, one of your own as "auto", and a function
-        as target not at all.
+        cost matrix, an optimizer with options as its name, one of your own as "auto", and a
+        function as target not at all.
         """
         from robustruct.models.storage import save
 

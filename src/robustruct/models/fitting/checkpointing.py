@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ import numpy as np
 from robustruct.engines.engine import PreparedShards
 from robustruct.errors import InvalidInputError, shown
 from robustruct.formats.container import checksum
+from robustruct.metrics import SpanCost
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.parameters import is_search
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
@@ -39,7 +42,10 @@ def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> C
         return None
     listed = checkpoints.description["trials"]
     try:
-        tried = [Tried(kind, float(heat), *others) for kind, heat, *others in listed]
+        rows: list[list[Any]] = [
+            [SpanCost(*x) if type(x) is list else x for x in row] for row in listed
+        ]
+        tried = [Tried(kind, float(heat), *others) for kind, heat, *others in rows]
         sound = tried and all(one.is_sound and one.objective in objectives for one in tried)
     except (TypeError, ValueError, OverflowError):
         sound = False
@@ -59,6 +65,7 @@ def claim(
     shards: PreparedShards,
     stopper: EarlyStopping | None,
     inference: str,
+    target: TargetLike | None = None,
 ) -> None:
     """Refuse checkpoints of another fit, while the model is still what an earlier fit made it.
 
@@ -68,6 +75,8 @@ def claim(
         found = _identity(settings, optimizer, shards, stopper)
         if is_search(model.alpha):
             found["alphas"] = np.asarray(model.alpha).tolist()
+        if target is not None:
+            found["target"] = target.__name__ if hasattr(target, "__name__") else str(target)
         checkpoints.claim({"inference": inference, **found})
 
 
@@ -84,7 +93,10 @@ def begun(
     extra: dict[str, Any] = {"seed": seed}
     if hasattr(model, "trials_"):
         # As text: JSON has no infinite temperature.
-        extra["trials"] = [[one[0], str(one[1]), *one[2:]] for one in model.trials_]
+        extra["trials"] = [
+            [one[0], str(one[1]), *(astuple(x) if isinstance(x, SpanCost) else x for x in one[2:])]
+            for one in model.trials_
+        ]
     parts: dict[str, Keepable] = {"progress": progress}
     if stopper is not None:
         parts["stopping"] = stopper

@@ -23,7 +23,7 @@ from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.fitting.splitting import group_codes, splits
-from robustruct.models.fitting.targets import Target, TargetLike, implied
+from robustruct.models.fitting.targets import Form, Target, TargetLike, implied
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -39,6 +39,7 @@ from robustruct.objectives.build import Plan, relaxes
 from robustruct.progress import Show, progress
 from robustruct.spans import are_chains
 from robustruct.status import Status
+from robustruct.validation import are_lists, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -208,7 +209,10 @@ class Race:
         self.members = members(model, relaxed)
         self.alphas = listed_alphas(model, plan)
         target = implied(target, model.decision)
-        self.target = None if target is None else Target.of(target, plan.classes, model.decision)
+        self.target = None
+        if target is not None:
+            form = form_of(shards.samples.X, shards.samples.y)
+            self.target = Target.of(target, plan.classes, model.decision, form)
         self.chains = are_chains(batch)
         groups = group_codes(shards.samples.groups, batch.n_samples)
         self.splits = splits(model, groups, batch.n_nodes, cv)
@@ -489,6 +493,13 @@ def steps_to_unfelt(problem: Problem, first: float) -> int:
         squares = share @ np.square(nodes)
     least = min(squares[squares > 0], default=first)
     return min(max(math.ceil(math.log(first / (UNFELT * least), STEP)), 0), FARTHEST)
+
+
+def form_of(X: Any, y: Any) -> Form:
+    """Puts labels of samples into the form in which ``fit`` was given them."""
+    if is_flat(X):
+        return np.concatenate
+    return (lambda labels: [one.tolist() for one in labels]) if are_lists(y) else list
 
 
 def listed_alphas(model: StructuredModel, plan: Plan) -> list[float]:

@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from robustruct.errors import IncompatibleError, InvalidInputError, shown
-from robustruct.metrics import SpanCost, is_span_labelling, label_counts, span_counts
+from robustruct.metrics import ComparedLabels, SpanCost, is_span_labelling
 from robustruct.spans import SpanLabels, SpanRule
 
 TargetLike = str | SpanCost | Callable[[Any, Any], float]
 """What users may pass."""
 Costs = tuple[np.ndarray, np.ndarray]
 """((n_samples,) costs, (n_samples,) weights)."""
+
+Form = Callable[[Sequence[np.ndarray]], Any]
+"""From arrays of labels to what a function is given."""
 
 PARTS = 20
 """Parts of the samples that a function is asked about, each left out once: one call for each."""
@@ -72,14 +75,20 @@ def implied(target: TargetLike | None, decision: Any) -> TargetLike | None:
 class Target:
     """What answers on held-out samples are worth."""
 
-    costs: Callable[[Sequence[Any], Sequence[Any], np.ndarray], Costs]
-    """Of true labels, predicted labels and (n_samples,) weights of samples."""
+    costs: Callable[[ComparedLabels, np.ndarray], Costs]
+    """Of true and predicted labels and (n_samples,) weights of samples."""
     rules: Sequence[SpanRule]
     """Those to compare for the decision by spans; none if labels follow no scheme."""
 
     @classmethod
-    def of(cls, target: TargetLike, classes: np.ndarray, decision: Any = "auto") -> Target:
-        """For these labels; refuse what they lack."""
+    def of(
+        cls,
+        target: TargetLike,
+        classes: np.ndarray,
+        decision: Any = "auto",
+        form: Form = list,
+    ) -> Target:
+        """For these labels; refuse what they lack. A function gets labels in a form."""
         spans = _of_spans(target) or isinstance(decision, SpanCost) or decision == "spans"
         if spans:
             SpanLabels.of(classes)
@@ -91,7 +100,7 @@ class Target:
         if isinstance(target, SpanCost):
             return cls(partial(_span_costs, target), rules)
         if callable(target):
-            return cls(partial(_function_costs, target), rules)
+            return cls(partial(_function_costs, target, form), rules)
         return cls(_counted(target, classes), rules)
 
 
@@ -99,9 +108,9 @@ def _of_spans(target: TargetLike) -> bool:
     return isinstance(target, SpanCost) or (isinstance(target, str) and target.startswith("span_"))
 
 
-def _span_costs(cost: SpanCost, true: Any, predicted: Any, share: np.ndarray) -> Costs:
+def _span_costs(cost: SpanCost, compared: ComparedLabels, share: np.ndarray) -> Costs:
     """A cost of spans is a sum over samples by itself."""
-    return share * cost.per_sample(true, predicted), share
+    return share * cost.of(compared), share
 
 
 def _counted(target: str, classes: np.ndarray) -> Callable[..., Costs]:
@@ -111,10 +120,10 @@ def _counted(target: str, classes: np.ndarray) -> Callable[..., Costs]:
     kind: Any = parts["kind"]
     labels = classes.tolist()
     if parts["of"]:
-        count: Callable[..., np.ndarray] = span_counts
+        count: Callable[..., np.ndarray] = ComparedLabels.span_counts
         known = {one: one for one in SpanLabels.of(classes).types}
     else:
-        count, known = label_counts, {str(one): one for one in labels}
+        count, known = ComparedLabels.label_counts, {str(one): one for one in labels}
     if kind is not None:
         if kind not in known:
             what = "type of span" if parts["of"] else "label"
@@ -125,8 +134,8 @@ def _counted(target: str, classes: np.ndarray) -> Callable[..., Costs]:
         kind = known[kind]
     precision = None if parts["precision"] is None else float(parts["precision"])
 
-    def costs(true: Any, predicted: Any, share: np.ndarray) -> Costs:
-        counts = share * count(true, predicted, kind)
+    def costs(compared: ComparedLabels, share: np.ndarray) -> Costs:
+        counts = share * count(compared, kind)
         total = counts.sum(axis=1)
         score = partial(_f1 if precision is None else _recall, precision)
         left_out = score(*(total[:, None] - counts))
@@ -151,21 +160,23 @@ def _recall(
 
 
 def _function_costs(
-    function: Callable[[Any, Any], float], true: Any, predicted: Any, share: np.ndarray
+    function: Callable[[Any, Any], float], form: Form, compared: ComparedLabels, _: np.ndarray
 ) -> Costs:
     """A function of all labels: parts of the samples are left out in turn."""
+    cuts, classes = np.cumsum(compared.n_nodes)[:-1], compared.classes
+    true, predicted = (
+        np.split(classes[codes], cuts) for codes in (compared.true, compared.predicted)
+    )
     n = len(true)
     part_of = np.arange(n) % min(PARTS, n)
-    score = _called(function, true, predicted)
-    left_out = []
-    for part in range(part_of.max() + 1 if n > 1 else 0):
-        kept = np.flatnonzero(part_of != part)
-        left_out.append(_called(function, _some(true, kept), _some(predicted, kept)))
-    return _as_costs(score, np.array(left_out or [score]), part_of)
 
+    def score(samples: np.ndarray) -> float:
+        return _called(function, *(form([one[s] for s in samples]) for one in (true, predicted)))
 
-def _some(labels: Any, samples: np.ndarray) -> Any:
-    return labels[samples] if isinstance(labels, np.ndarray) else [labels[s] for s in samples]
+    every = score(np.arange(n))
+    numbers = range(min(PARTS, n)) if n > 1 else ()
+    left_out = [score(np.flatnonzero(part_of != part)) for part in numbers]
+    return _as_costs(every, np.array(left_out or [every]), part_of)
 
 
 def _called(function: Callable[[Any, Any], float], true: Any, predicted: Any) -> float:

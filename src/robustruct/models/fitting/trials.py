@@ -13,6 +13,7 @@ import numpy as np
 
 from robustruct.engines.local import MemoryShards
 from robustruct.losses import as_loss
+from robustruct.metrics import ComparedLabels
 from robustruct.models.fitting.choice import Setting
 from robustruct.models.fitting.targets import Target
 from robustruct.models.prediction import HeldOut
@@ -24,7 +25,7 @@ from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.spans import SpanCandidates, SpanRule, least_probability
 from robustruct.status import Status
-from robustruct.validation import are_lists, check_some_weight, in_user_form, is_flat
+from robustruct.validation import check_some_weight
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -154,8 +155,7 @@ class Fold:
         cost = as_loss(model.loss).matrix(plan.classes)
         weight = given.share[test] * plan.weight
         self.held_out = HeldOut(held.design, held.labels, cost, held.node_weight, weight)
-        self.target, samples = target, shards.samples
-        self.form = is_flat(samples.X), are_lists(samples.y)
+        self.target = target
         self.fits: dict[Setting, Fit] = {}
         self.scores: Scores
         self.spans: SpanCandidates | None
@@ -228,14 +228,11 @@ class Fold:
         held_out = self.held_out
         if self.target is None:
             return Trial(held_out.costs(decided), held_out.weights)
-        true, predicted = map(self._as_given, (held_out.truth, decided))
-        return Trial(*self.target.costs(true, predicted, held_out.sample_weight))
-
-    def _as_given(self, codes: np.ndarray) -> Any:
-        """Labels in the form in which ``fit`` was given them."""
-        flat, as_lists = self.form
-        labels = in_user_form(self.plan.classes[codes], self.held_out.design.batch, flat)
-        return [one.tolist() for one in labels] if as_lists else labels
+        batch = held_out.design.batch
+        true, predicted = batch.to_user(held_out.truth), batch.to_user(decided)
+        sizes = np.diff(batch.node_offsets)
+        compared = ComparedLabels(true, predicted, sizes, self.plan.classes)
+        return Trial(*self.target.costs(compared, held_out.sample_weight))
 
     def _candidates(self) -> SpanCandidates:
         """All spans that a rule of the target may predict, after the last fit."""
