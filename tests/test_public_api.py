@@ -27,6 +27,7 @@ PUBLIC = [
     "robustruct.evaluation",
     "robustruct.formats",
     "robustruct.game",
+    "robustruct.guarantees",
     "robustruct.inference",
     "robustruct.losses",
     "robustruct.metrics",
@@ -157,7 +158,7 @@ def test_default_tolerance_and_decision() -> None:
 def test_methods_of_models(model: type) -> None:
     assert parameters(model.fit)[:4] == ["X", "y", "sample_weight", "node_weight"]
     for method in (model.predict, model.predict_proba, model.predict_risk):
-        assert parameters(method) == ["X", "node_weight"]
+        assert parameters(method)[:3] == ["X", "node_weight", "known"]
     assert parameters(model.score)[:2] == ["X", "y"]
 
 

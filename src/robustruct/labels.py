@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,91 @@ def as_labels(labels: Any) -> np.ndarray:
         raise InvalidInputError(f"labels have shape {array.shape}; expected one label per node.")
     _check_comparable(array)
     return array
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is known of a node's label where it is not one label."""
+
+    labels: tuple[Any, ...]
+    """The labels that it can have; empty where nothing is known."""
+    weights: tuple[float, ...] = ()
+    """Weight of each, if they were given weights."""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known."""
+        return not self.labels
+
+
+PLAIN = frozenset({str, int, bool, np.str_, np.int64, np.bool_})
+
+
+def split_options(labels: Any) -> tuple[Any, dict[int, Options]]:
+    """Split the labels of a sample into those that are known and, by node, `Options`.
+
+    None and NaN are unknown, a set or list holds the labels that are possible, a dict gives them
+    weights. Labels without any of these come back as they are.
+    """
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        return labels, {}
+    if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "Of"):
+        return labels, {}
+    if isinstance(labels, np.ma.MaskedArray | Mapping | Set):
+        return labels, {}
+    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if set(map(type, values)) <= PLAIN:
+        return labels, {}
+    known, options = [], {}
+    for i, value in enumerate(values):
+        try:
+            found = _read(value)
+        except InvalidInputError as error:
+            error.node = i
+            raise error.at(f"node {i}") from None
+        if isinstance(found, Options):
+            options[i] = found
+        else:
+            known.append(found)
+    return (known if options else labels), options
+
+
+def _read(value: Any) -> Any:
+    """Return `Options`, or the label itself where it is one label."""
+    if isinstance(value, Mapping):
+        labels, weights = list(value), list(value.values())
+        numbers = all(isinstance(w, int | float | np.integer | np.floating) for w in weights)
+        if not (numbers and all(0 <= w < np.inf for w in weights) and 0 < sum(weights) < np.inf):
+            raise InvalidInputError(
+                f"the weights of labels are {shown(dict(value))}; each is a finite number >= 0, "
+                "and one at least is positive."
+            )
+        pairs = [(a, float(w)) for a, w in zip(labels, weights, strict=True) if w > 0]
+        labels, total = [a for a, _ in pairs], sum(w for _, w in pairs)
+        found = Options(tuple(labels), tuple(w / total for _, w in pairs))
+    elif isinstance(value, Set | list):
+        labels = list(value)
+        if not labels:
+            raise InvalidInputError(
+                "the set of labels is empty; None stands for a label that is unknown."
+            )
+        wrong = [label for label in labels if is_missing(label) or not isinstance(label, Hashable)]
+        if wrong:
+            raise InvalidInputError(f"a set of labels holds {shown(wrong[0])}, which is no label.")
+        found = Options(tuple(sorted(set(labels), key=lambda a: (family(a), a))))
+    else:
+        return Options(()) if is_missing(value) else value
+    return found.labels[0] if len(found.labels) == 1 else found
+
+
+def is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or pandas.NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA: its comparison has no truth value
+        return True
+    except ValueError:  # an array: no label, and refused elsewhere
+        return False
 
 
 def as_classes(classes: Any) -> np.ndarray:

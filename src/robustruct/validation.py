@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import numpy as np
 from robustruct.arrays import LARGEST, SMALLEST, as_floats, is_sparse, length
 from robustruct.errors import InvalidInputError, shown, warn
 from robustruct.graphs import Batch
-from robustruct.labels import as_labels, encode_labels, exactly_comparable
+from robustruct.labels import (
+    Options,
+    as_labels,
+    encode_labels,
+    exactly_comparable,
+    is_missing,
+    split_options,
+)
 
 
 def is_flat(X: Any) -> bool:
@@ -52,67 +60,122 @@ def _size(sample: Any) -> int:
 
 def label_arrays(y: Any, sizes: np.ndarray, flat: bool) -> list[np.ndarray]:
     """Return one label array per sample, of length ``sizes`` (one for all, if flat)."""
-    if y is None:
-        raise InvalidInputError("y is missing; training needs the labels of every node.")
-    y, n_samples = as_listed(y), len(sizes)
     if flat:
-        rows = as_labels(y)
-        if len(rows) != n_samples:
-            raise InvalidInputError(f"X has {n_samples} rows but y has {len(rows)} labels.")
-        refuse_missing(rows, "")
-        return [rows]
-    if length(y) != n_samples:
-        given = f"is a {type(y).__name__}" if length(y) is None else f"has {length(y)}"
-        raise InvalidInputError(
-            f"X has {n_samples} samples but y {given}; give one label list each."
-        )
+        return [_row_labels(y, len(sizes))]
     arrays = []
-    for s, labels in enumerate(y):
-        if isinstance(labels, str) or length(labels) is None:
-            raise InvalidInputError(
-                f"y[{s}] is {shown(labels)}; expected the list of labels of sample {s}, one per "
-                "node.",
-                sample=s,
-                field="y",
-            )
-        try:
-            array = as_labels(labels)
-        except InvalidInputError as error:
-            raise error.at(f"y[{s}]", sample=s, field="y") from None
-        if len(array) != sizes[s]:
-            raise InvalidInputError(
-                f"y[{s}] has {len(array)} labels but sample {s} has {sizes[s]} nodes.",
-                sample=s,
-                field="y",
-            )
+    for s, labels in enumerate(_of_samples(y, len(sizes))):
+        array = _sample_labels(labels, s)
+        _check_length(len(array), s, sizes)
         refuse_missing(array, f"y[{s}]: ", s)
         arrays.append(array)
     return arrays
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLabels:
+    """The labels that are known, and what is known of those that are not."""
+
+    arrays: list[np.ndarray]
+    """The known labels, sample by sample; samples without any are left out."""
+    known: np.ndarray
+    """(N,) bool, whether a node's label is known, in the user's order."""
+    options: dict[int, Options]
+    """Of the other nodes, by their place in the same order."""
+
+    @classmethod
+    def of(cls, y: Any, sizes: np.ndarray, flat: bool, field: str = "y") -> KnownLabels:
+        """Check labels, some of which may be unknown; rows of an array need one each."""
+        known, options = np.ones(sizes.sum(), bool), dict[int, Options]()
+        if flat and field == "y":
+            return cls([_row_labels(y, len(sizes))], known, {})
+        arrays, start = [], 0
+        for s, labels in enumerate([y] if flat else _of_samples(y, len(sizes), field)):
+            given = [None] * int(sizes[s]) if labels is None and not flat else labels
+            try:
+                values, found = split_options(given)
+            except InvalidInputError as error:
+                raise error.at(f"{field}[{s}]", sample=s, field=field) from None
+            array = _sample_labels(values, s, field)
+            total = np.array([sizes.sum()]) if flat else sizes
+            _check_length(len(array) + len(found), s, total, field)
+            if len(array):
+                arrays.append(array)
+            options |= {start + i: one for i, one in found.items()}
+            start += int(total[s])
+        known[list(options)] = False
+        return cls(arrays, known, options)
+
+    def codes(self, classes: np.ndarray) -> np.ndarray:
+        """(N,) index of each known label in ``classes``; -1 where it is not known."""
+        codes = np.full(len(self.known), -1, np.intp)
+        if self.arrays:
+            codes[self.known] = codes_of(self.arrays, classes)
+        return codes
+
+
+def _row_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Return the labels of samples that are the rows of an array."""
+    _check_given(y)
+    rows = as_labels(as_listed(y))
+    if len(rows) != n_rows:
+        raise InvalidInputError(f"X has {n_rows} rows but y has {len(rows)} labels.")
+    refuse_missing(rows, "")
+    return rows
+
+
+def _check_given(y: Any) -> None:
+    if y is None:
+        raise InvalidInputError("y is missing; training needs the labels of the nodes.")
+
+
+def _of_samples(y: Any, n_samples: int, field: str = "y") -> Any:
+    """Check that there is an item for every sample."""
+    _check_given(y)
+    y = as_listed(y)
+    if length(y) != n_samples:
+        given = f"is a {type(y).__name__}" if length(y) is None else f"has {length(y)}"
+        raise InvalidInputError(
+            f"X has {n_samples} samples but {field} {given}; give one label list each."
+        )
+    return y
+
+
+def _sample_labels(labels: Any, s: int, field: str = "y") -> np.ndarray:
+    if isinstance(labels, str) or length(labels) is None:
+        raise InvalidInputError(
+            f"{field}[{s}] is {shown(labels)}; expected the list of labels of sample {s}, one per "
+            "node.",
+            sample=s,
+            field=field,
+        )
+    try:
+        return as_labels(labels)
+    except InvalidInputError as error:
+        raise error.at(f"{field}[{s}]", sample=s, field=field) from None
+
+
+def _check_length(n_labels: int, s: int, sizes: np.ndarray, field: str = "y") -> None:
+    if n_labels != sizes[s]:
+        raise InvalidInputError(
+            f"{field}[{s}] has {n_labels} labels but sample {s} has {sizes[s]} nodes.",
+            sample=s,
+            field=field,
+        )
 
 
 def refuse_missing(labels: np.ndarray, where: str, sample: int | None = None) -> None:
     """Refuse labels that are None or NaN; the error names the first."""
     if labels.dtype.kind != "O":
         return
-    missing = [i for i, label in enumerate(labels) if _is_missing(label)]
+    missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
         raise InvalidInputError(
             f"{where}the label of node {missing[0]} is missing ({shown(labels[missing[0]])}); "
-            "partly labelled samples are not supported yet. Leave the sample out, or cut it at "
-            "the gap.",
+            "here every node needs a label.",
             sample=sample,
             node=missing[0],
             field="y",
         )
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA: its comparison has no truth value
-        return True
-    except ValueError:  # an array: no label, and refused elsewhere
-        return False
 
 
 def codes_of(arrays: list[np.ndarray], classes: np.ndarray) -> np.ndarray:

@@ -219,3 +219,31 @@ def test_a_fault_of_the_validation_file_is_not_blamed_on_the_training_file(tmp_p
     )
     assert code == 3
     assert "dev.jsonl, line 2: validation: sample 1: node features have 3 columns" in err
+
+
+def test_known_labels_in_a_column_or_a_field() -> None:
+    tokens = "the DT\nsaw NN\n\nI PRP\nsaw VB\n\n" * 3
+    train(write("tags.txt", tokens))
+    write("new.txt", "the PRP\nsaw ?\n\nI DT|NN\nsaw NN\n\n")
+
+    def last_column(**options) -> list[str]:
+        predict(PredictOptions(model="m", data="new.txt", output="o", quiet=True, **options))
+        return [line.split()[-1] for line in Path("o").read_text().split("\n") if line]
+
+    assert last_column()[::2] == ["DT", "PRP"]
+    first, _, third, fourth = last_column(known="-1")
+    assert (first, third in {"DT", "NN"}, fourth) == ("PRP", True, "NN")
+    with pytest.raises(FileFormatError, match="there is no column '7'"):
+        predict(PredictOptions(model="m", data="new.txt", known="7", quiet=True))
+
+
+def test_known_labels_of_json_lines() -> None:
+    samples = [(["the", "saw"], [1, 2]), (["I", "saw"], [3, 4])] * 3
+    rows = [{"nodes": [{"w": w} for w in words], "labels": y} for words, y in samples]
+    train(write("g.jsonl", "\n".join(map(json.dumps, rows))))
+    new = {"nodes": [{"w": "that"}, {"w": "saw"}], "given": [[1, 3], 4]}
+    write("new.jsonl", json.dumps(new))
+    predict(PredictOptions(model="m", data="new.jsonl", output="o", known="given", quiet=True))
+    assert json.loads(Path("o").read_text())["predicted"] == [3, 4]
+    with pytest.raises(FileFormatError, match="no list 'labels'"):
+        predict(PredictOptions(model="m", data="new.jsonl", known="labels", quiet=True))

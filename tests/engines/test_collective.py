@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustruct.optimizers.collective import Collective, MessageCollective, OutOfStep, Stopped
-from robustruct.optimizers.damping import Damping
-from robustruct.optimizers.distributed_shards import DistributedShards
-from robustruct.optimizers.optimizer import PassSpec, PassStats
+from robustruct.optimizers.distributed_shards import Damping, DistributedShards
+from robustruct.optimizers.shards import PassSpec, PassStats
 from robustruct.optimizers.tuning import DENSE
 
 

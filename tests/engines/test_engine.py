@@ -653,18 +653,18 @@ def test_ctrl_c_keeps_the_best_model(client, monkeypatch, passes):
 
 def differ_once(at):
     """Have this worker steer otherwise than the others, once; runs on a worker."""
-    from robustruct.optimizers.dual_ascent import PairwiseAscent
+    from robustruct.optimizers.dual_ascent import CentredAscent
 
-    plain = PairwiseAscent._steered
+    plain = CentredAscent._steered
 
     def steered(ascent, samples, outer):
         found = plain(ascent, samples, outer)
         if ascent.n_passes == at:
-            PairwiseAscent._steered = plain
+            CentredAscent._steered = plain
             return 1.5 * found
         return found
 
-    PairwiseAscent._steered = steered
+    CentredAscent._steered = steered
 
 
 def test_workers_that_differ_notice_it_and_agree_again(client):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM, Graph, load
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import InvalidInputError
 from robustruct.formats.shards import ShardedData
@@ -250,7 +250,7 @@ def test_automatic_optimizers(monkeypatch) -> None:
 
 
 def optimizer_of(model, X, y) -> str:
-    shards = MemoryShards(Samples(X, y, None, None))
+    shards = MemoryShards(MemorySamples(X, y, None, None))
     plan = shards.prepare(model, lambda _: None)
     return model._chosen_optimizer(shards, plan).name
 

@@ -12,10 +12,10 @@ from training_cases import CASES, enumerated, with_constant
 from robustruct import parallel
 from robustruct.errors import InternalError
 from robustruct.objectives.adversarial import Outline, absolute_sums
-from robustruct.optimizers.dual_ascent import PairwiseAscent
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import CentredAscent
 from robustruct.optimizers.lbfgs import lower_bounds, penalised
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 
@@ -126,7 +126,7 @@ def test_sums_in_stretches_are_those_of_the_whole(name, hinge, n_jobs, monkeypat
     problem = CASES[name].problem(hinge=hinge, n_jobs=n_jobs)
     theta, p, _ = drawn(name, 5)
     p = np.ascontiguousarray(problem.design.batch.from_user(np.concatenate(p)))
-    ascent = PairwiseAscent(LocalShards.of(problem))
+    ascent = CentredAscent(LocalShards.of(problem))
     ascent.run_pass(0)
     dual, found = ascent.shards.first.dual, {}
     for size in (2**18, 7):  # numbers in a stretch: all of the batch, and a node or two

@@ -9,6 +9,7 @@ import typer
 
 from robustruct._version import __version__
 from robustruct.cli import errors
+from robustruct.cli.certify import CertifyOptions, certify_cli
 from robustruct.cli.compare import CompareOptions, compare_cli
 from robustruct.cli.evaluate import EvaluateOptions, evaluate_cli
 from robustruct.cli.inspect import inspect_cli
@@ -48,6 +49,7 @@ for name, called in (
     ("train", command(train_cli, TrainOptions)),
     ("predict", command(predict_cli, PredictOptions)),
     ("evaluate", command(evaluate_cli, EvaluateOptions)),
+    ("certify", command(certify_cli, CertifyOptions)),
     ("inspect", inspect_cli),
     ("compare", command(compare_cli, CompareOptions)),
 ):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from robustruct.cli import errors
-from robustruct.cli.model_input import format_for, load_model
+from robustruct.cli.model_input import format_for, held_out_file, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     CostOptions,
     DecisionOption,
     EncodingOption,
@@ -19,13 +20,18 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    actions_of,
 )
 from robustruct.cli.tables import number, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+
     from robustruct.evaluation.evaluate import Evaluation, Tally
+    from robustruct.guarantees.certificate import Certificate
+    from robustruct.losses import Loss
     from robustruct.metrics import Detection
     from robustruct.models.base import StructuredModel
 
@@ -39,6 +45,7 @@ class EvaluateOptions:
         str, typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin.")
     ]
     costs: CostOptions = field(default_factory=CostOptions)
+    actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
     jobs: JobsOption = -1
@@ -51,7 +58,8 @@ def evaluate_cli(options: EvaluateOptions) -> None:
 
     Prints the mean loss, precision, recall and F1 of every label, of spans where labels are BIO or
     BIOES, and the matrices of confusion and costs, whose rows are true and columns predicted
-    labels.
+    labels. If the samples had no part in training there is a bound on the mean cost of new ones
+    too; `robustruct certify` says more about it.
     """
     with errors.ready(options.quiet):
         result = evaluate(options)
@@ -66,8 +74,12 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
     The result is ready for JSON; matrices are [true, predicted] in the order of ``labels``.
     """
     from robustruct.cli.loss import loss_name
+    from robustruct.errors import InvalidInputError
     from robustruct.losses import CostMatrix
 
+    actions = actions_of(options.actions)
+    if actions and options.data == "-":
+        raise InvalidInputError("--actions reads the data twice; give a file, not stdin.")
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     trained_for = estimator.loss_
@@ -75,9 +87,10 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         # Costs without names are in the order of the model's labels; data may have others.
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
     loss = options.costs.chosen(trained_for, options.encoding)
-    counted = _tally(estimator, options)
+    counted, digests = _tally(estimator, options)
     chosen = loss.of(counted.labels)
     evaluation = counted.evaluated(chosen, estimator.classes_)
+    certificate, doubts = _certified(estimator, evaluation, digests)
     spans = None
     if evaluation.spans is not None:
         spans = {
@@ -93,18 +106,48 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "loss_name": loss_name(chosen),
         "accuracy": evaluation.accuracy,
         "whole_samples": evaluation.whole_samples,
+        "certificate": None if certificate is None else asdict(certificate),
+        "actions": _action_costs(estimator, options, actions, chosen) if actions else None,
         "spans": spans,
         "labels": evaluation.labels.tolist(),
         "by_label": _all_scores(evaluation.by_label),
         "confusion": evaluation.confusion.tolist(),
         "costs": evaluation.costs.tolist(),
-        "notes": _notes(evaluation, estimator.classes_.tolist()),
+        "notes": [*_notes(evaluation, estimator.classes_.tolist()), *doubts],
     }
 
 
-def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
+def _action_costs(
+    estimator: StructuredModel, options: EvaluateOptions, actions: dict[str, float], loss: Loss
+) -> dict[str, Any]:
+    """Return what actions cost on the data, ready for JSON."""
+    from robustruct.evaluation.actions import action_costs
+
+    data = held_out_file(estimator, options.data, options.encoding)
+    found = action_costs(estimator, data.X, data.y, actions, data.node_weight, loss=loss)
+    return {"prices": actions, **asdict(found)}
+
+
+def _certified(
+    estimator: StructuredModel, evaluation: Evaluation, digests: np.ndarray
+) -> tuple[Certificate | None, list[str]]:
+    """Return the bound on the cost of new samples, and notes on what speaks against it."""
+    from robustruct.guarantees.certificate import certified_cost
+
+    seen = estimator._seen_before(digests)
+    if seen is not None:
+        return None, [f"{seen}, so nothing is said about what new ones cost."]
+    if not evaluation.observed.weights.any():
+        return None, []
+    certificate = certified_cost(evaluation.observed)
+    return certificate, [f"{warning}." for warning in certificate.warnings]
+
+
+def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally, np.ndarray]:
+    """Return the counts, and the digests of the samples."""
     from robustruct.errors import FileFormatError
     from robustruct.evaluation.evaluate import compared_file, tally
+    from robustruct.features.digests import joined_digests
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
@@ -112,7 +155,7 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
         Lines(options.data, options.encoding) as lines,
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
-        pace = Pace()
+        pace, digests = Pace(), list[Any]()
         if not lines.head(1):
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
         form = format_for(estimator, lines)
@@ -121,11 +164,12 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> Tally:
             form,
             lines,
             lambda n: show(f"{n:,} samples", pace.left(lines.fraction)),
+            digests,
         )
         counted = tally(estimator.classes_, pairs)
     if not counted.n_samples:
         raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    return counted
+    return counted, joined_digests(digests)
 
 
 def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
@@ -163,12 +207,18 @@ def _report(result: dict[str, Any]) -> str:
         ["accuracy", f"{result['accuracy']:.2%}"],
         ["samples all right", f"{result['whole_samples']:.2%}"],
     ]
+    if result["certificate"] is not None:
+        proved = result["certificate"]
+        sure = f"{100 * proved['confidence']:.4g} %"
+        head.append([f"sample by sample at most ({sure} sure)", f"{proved['upper']:.5g}"])
     # Labels that are neither true nor predicted anywhere would only widen the tables.
     scores = result["by_label"]
     names = [name for name, counts in scores.items() if counts["n_true"] or counts["n_predicted"]]
     places = [list(scores).index(name) for name in names]
     size = f"{result['n_samples']:,} samples, {result['n_nodes']:,} nodes"
     parts = [f"{result['model']} on {result['data']}: {size}\n{table(head)}"]
+    if result["actions"] is not None:
+        parts.append("Actions\n" + _action_table(result["actions"]))
     if result["spans"] is not None:
         spans = {**result["spans"]["by_type"], "all spans": result["spans"]["all"]}
         parts.append("Spans\n" + _score_table("type", spans))
@@ -180,6 +230,19 @@ def _report(result: dict[str, Any]) -> str:
             rows.append([name, *("-" if value is None else number(value) for value in values)])
         parts.append(f"{title} (rows: true, columns: predicted)\n{table(rows)}")
     return "\n\n".join(parts)
+
+
+def _action_table(found: dict[str, Any]) -> str:
+    prices, shares = found["prices"], found["shares"]
+    taken = ", ".join(f"{name} at {number(price)}" for name, price in prices.items())
+    rows = [["answers", "cost per node", *(f"share of {name}" for name in prices)]]
+    rows.append([taken, f"{found['cost']:.5g}", *(f"{shares[name]:.2%}" for name in prices)])
+    for name, cost in found["always"].items():
+        rest = ("100.00%" if other == name else "0.00%" for other in prices)
+        rows.append([f"{name} all", f"{cost:.5g}", *rest])
+    nothing = "review nothing" if list(prices) == ["review"] else "labels alone"
+    rows.append([nothing, f"{found['never']:.5g}", *("0.00%" for _ in prices)])
+    return table(rows)
 
 
 def _score_table(title: str, scores: dict[str, dict[str, float]]) -> str:

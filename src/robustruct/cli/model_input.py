@@ -8,6 +8,7 @@ from robustruct.cli.errors import BadInputError, blamed_on_input
 from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from robustruct.evaluation.held_out import HeldOutFile
     from robustruct.formats.sample import Format
     from robustruct.formats.text import Lines
     from robustruct.models.base import StructuredModel
@@ -43,3 +44,14 @@ def format_for(model: StructuredModel, lines: Lines) -> Format:
 
     with blamed_on_input():
         return input_format(model, lines)
+
+
+def held_out_file(
+    model: StructuredModel, path: str, encoding: str, groups: str | None = None
+) -> HeldOutFile:
+    """Return all samples of a labelled file; ``groups`` is the column of their groups."""
+    from robustruct.evaluation.held_out import read_held_out
+    from robustruct.formats.text import Lines
+
+    with Lines(path, encoding) as lines, blamed_on_input():
+        return read_held_out(model, lines, groups)

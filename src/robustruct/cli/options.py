@@ -32,6 +32,15 @@ DecisionOption = Annotated[
         "samples, or suits the model]",
     ),
 ]
+ActionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--actions",
+        metavar="NAME=PRICE",
+        help="What may be answered instead of a label, such as review=0.1: it is taken where it "
+        "costs less than any label. May be repeated.",
+    ),
+]
 ConstraintsOption = Annotated[
     Literal["BIO", "BIOES"] | None,
     typer.Option(help="Predict only what the rules of this scheme allow."),
@@ -155,3 +164,20 @@ def alphas_of(texts: Sequence[str]) -> list[float] | str:
         raise typer.BadParameter(
             f"{error}; give numbers such as 0.01, or {AUTO} once", param_hint="--alpha"
         ) from None
+
+
+def actions_of(texts: Sequence[str] | None) -> dict[str, float]:
+    """Parse the values of --actions."""
+    actions = dict[str, float]()
+    for text in texts or ():
+        name, sign, price = text.partition("=")
+        try:
+            actions[name] = float(price)
+        except ValueError:
+            sign = ""
+        if not (sign and name):
+            raise typer.BadParameter(
+                f"{text!r} is no action with a price; write NAME=PRICE, such as review=0.1",
+                param_hint="--actions",
+            )
+    return actions

@@ -12,12 +12,14 @@ from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
     AUTO,
+    ActionsOption,
     DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
     ModelArgument,
     QuietOption,
+    actions_of,
 )
 
 
@@ -39,6 +41,15 @@ class PredictOptions:
     k_best: Annotated[
         int, typer.Option(min=0, help="Add the K best labellings (fewer if there are fewer).")
     ] = 0
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column (a number, -1 is the last) or JSON field of labels that are known already "
+            "and that predictions must agree with: ? or nothing where unknown, A|B where either.",
+        ),
+    ] = None
+    actions: ActionsOption = None
     spans: Annotated[
         bool, typer.Option("--spans", help="Add the spans with their probabilities.")
     ] = False
@@ -81,7 +92,8 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at.
+    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
+    unless --known says that they are known.
     With --json or --spans every format becomes JSON lines; there a span has its first node, the
     node after its last, its type and its probability.
 
@@ -99,6 +111,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
+    actions = actions_of(options.actions)
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     with (
@@ -124,8 +137,10 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             labelled=False,
             proba=options.proba,
             k_best=options.k_best,
+            known=options.known,
             spans=options.least_probability,
             watch=watch,
+            actions=actions or None,
         )
         in_json = options.as_json or (options.spans and not isinstance(form, JsonLinesFormat))
         written_as = None if in_json else form  # None is JSON lines

@@ -32,11 +32,11 @@ KINDS: dict[str, type[StructuredModel]] = {
 }
 """What is compared: the family with all that is chosen on training samples, and its corners."""
 SHARES = {"auto": 0.4, "AGM": 0.2, "CRF": 0.2, "SSVM": 0.2}  # of the time
-FEWEST = 5  # training samples: so many folds choose alpha
+FEWEST = 5  # training samples: alpha is chosen on five folds of them
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class SplitFit:
     """One model, trained on the training samples of one split."""
 
     model: StructuredModel
@@ -53,7 +53,7 @@ class Method:
     """How one kind of model did on all test samples."""
 
     name: str
-    fits: Sequence[Fit]
+    fits: Sequence[SplitFit]
     """One per split."""
     predicted: Sequence[np.ndarray]
     """Labels of every test sample."""
@@ -330,7 +330,7 @@ def compare(
     data, loss_name : str
         What to call them.
     folds : int, optional
-        Test every sample once, in so many folds; alpha is chosen anew within each.
+        Test every sample once, in this many folds; alpha is chosen in each.
     alpha : "auto", sequence of float, or float
         Penalties to choose from, or the one to take.
     decision : "auto", "map", "predictor" or "bayes"
@@ -418,9 +418,9 @@ def _check_sizes(parts: Sequence[Split]) -> None:
 
 def _all_trained(
     parts: Sequence[Split], decision: str, max_time: float | None, options: dict[str, Any]
-) -> tuple[dict[str, list[Fit]], list[str]]:
+) -> tuple[dict[str, list[SplitFit]], list[str]]:
     """(for each kind of model a fit per split, the warnings they gave)."""
-    fits: dict[str, list[Fit]] = {name: [] for name in KINDS}
+    fits: dict[str, list[SplitFit]] = {name: [] for name in KINDS}
     notes: list[str] = []
     for name, kind in KINDS.items():
         given = {**options, "decision": decision}
@@ -446,7 +446,7 @@ def _note(name: str, warning: str) -> str:
 
 def _trained(
     model: StructuredModel, train: Samples, max_time: float | None = None
-) -> tuple[Fit, list[str]]:
+) -> tuple[SplitFit, list[str]]:
     """A fit and the warnings it gave."""
     given: dict[str, Any] = {"max_time": max_time}
     if isinstance(model, AutoModel):  # whose parameter it is
@@ -461,7 +461,7 @@ def _trained(
         raise KeyboardInterrupt("interrupted while training; nothing was compared")
     last = model.history_[-1].time if model.history_ else elapsed
     cut = any(issubclass(warning.category, CutShort) for warning in caught)
-    return Fit(model, last, elapsed, cut), [str(warning.message) for warning in caught]
+    return SplitFit(model, last, elapsed, cut), [str(warning.message) for warning in caught]
 
 
 def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -478,7 +478,7 @@ def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[n
 
 
 def _measured(
-    fits: dict[str, list[Fit]],
+    fits: dict[str, list[SplitFit]],
     predicted: dict[str, list[np.ndarray]],
     node_costs: dict[str, np.ndarray],
     costs: dict[str, np.ndarray],

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
 import numpy as np
 
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.errors import InvalidInputError
+from robustruct.features.digests import joined_digests
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan, Settings, Summary, in_memory, plan_of, summarise
@@ -34,6 +34,10 @@ class PreparedLocalShards(LocalShards, ABC):
     @abstractmethod
     def prepare(self, settings: Settings, tick: Callable[[str], None]) -> Plan:
         """See `PreparedShards`."""
+
+    def sample_digests(self) -> np.ndarray:
+        """See `PreparedShards`."""
+        return joined_digests([one.sample_digests for one in self.local_problems.values()])
 
     def placed(self, optimizer: Optimizer) -> Optimizer:
         """The optimizer itself: it works in this process too."""
@@ -70,7 +74,7 @@ class FileShards(PreparedLocalShards):
 class MemoryShards(PreparedLocalShards):
     """Samples in memory: one shard."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: MemorySamples) -> None:
         super().__init__()
         self.samples = samples
 
@@ -85,8 +89,7 @@ class MemoryShards(PreparedLocalShards):
 
     def again(self, plan: Plan) -> None:
         """Take the same samples, which are prepared, at another penalty and temperature."""
-        given = self.first.given
-        self.hold({0: replace(plan.retuned(given), relaxed=plan.relaxes(given.design.batch))})
+        self.hold({0: plan.retuned(self.first.given)})
 
     def part(self, samples: np.ndarray) -> MemoryShards:
         """Some of the samples, which are prepared; `again` says what is to be learnt of them."""
@@ -101,9 +104,9 @@ class LocalEngine:
     n_workers = 1
 
     @contextmanager
-    def shards(self, data: ShardedData | Samples) -> Iterator[PreparedLocalShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> Iterator[PreparedLocalShards]:
         """The samples in this process."""
-        yield MemoryShards(data) if isinstance(data, Samples) else FileShards(data)
+        yield MemoryShards(data) if isinstance(data, MemorySamples) else FileShards(data)
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
         """``function(item)`` for every item, one after the other."""

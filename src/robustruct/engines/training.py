@@ -14,11 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from robustruct.objectives.adversarial import Outline
+from robustruct.optimizers.certificates import Progress, Record, Resumable, inside
 from robustruct.optimizers.checkpoints import Checkpoints
 from robustruct.optimizers.collective import Collective
 from robustruct.optimizers.distributed_shards import DistributedShards
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Optimizer, Progress, Record, Resumable, Task, inside
+from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.tuning import Tuning
 
 Arrays = dict[str, np.ndarray]

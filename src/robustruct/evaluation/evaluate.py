@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from robustruct.evaluation.predict_files import CHUNK, answered
 from robustruct.formats.corpus import chunks
 from robustruct.formats.sample import Format
 from robustruct.formats.text import Lines
+from robustruct.guarantees.certificate import Observed
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import Loss, costs_with_unknown
 from robustruct.metrics import Detection, confusion_scores, is_span_labelling, span_scores
@@ -20,6 +21,42 @@ from robustruct.models.base import StructuredModel
 
 Compared = tuple[np.ndarray, np.ndarray, np.ndarray]
 """True labels, predicted labels and weights of the nodes of one sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairsOfSamples:
+    """What was predicted where something was true, in each of some samples."""
+
+    labels: np.ndarray
+    """(k,)"""
+    n_samples: int
+    sample: np.ndarray
+    """(m,) sample of each entry."""
+    pair: np.ndarray
+    """(m,) a k + b for true label a and predicted label b."""
+    weight: np.ndarray
+    """(m,) total weight of such nodes in the sample."""
+
+    @classmethod
+    def of(
+        cls, labels: np.ndarray, sizes: Sequence[int], pair: np.ndarray, weight: np.ndarray
+    ) -> PairsOfSamples:
+        """Add up nodes of the same sample and pair; samples have ``sizes`` nodes."""
+        n_pairs = len(labels) ** 2
+        of_node = np.repeat(np.arange(len(sizes)), sizes)
+        entries, entry_of = np.unique(of_node * n_pairs + pair, return_inverse=True)
+        totals = np.bincount(entry_of, weight, len(entries))
+        return cls(labels, len(sizes), *np.divmod(entries, n_pairs), totals)
+
+    def sums(self, labels: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(S,) cost and (S,) weight of each sample; ``costs`` are those of ``labels``."""
+        place = encode_labels(self.labels, labels, "the data")
+        true, predicted = np.divmod(self.pair, len(self.labels))
+        cost = self.weight * costs[place[true], place[predicted]]
+        return (
+            np.bincount(self.sample, cost, self.n_samples),
+            np.bincount(self.sample, self.weight, self.n_samples),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +74,8 @@ class Tally:
     """Samples without a mistake."""
     spans: dict[str, Detection] | None
     """Spans by type; None if a label is no part of any."""
+    by_sample: tuple[PairsOfSamples, ...] = ()
+    """The same sample by sample, in the parts in which they were counted."""
 
     @classmethod
     def empty(cls, labels: np.ndarray) -> Tally:
@@ -58,6 +97,7 @@ class Tally:
         elif is_span_labelling(labels):
             spans = span_scores(truth, predicted)[1]
         weight = np.concatenate(weights)
+        by_sample = PairsOfSamples.of(labels, [len(part) for part in truth], a * k + b, weight)
         return cls(
             labels,
             np.bincount(a * k + b, minlength=k * k).reshape(k, k),
@@ -65,6 +105,7 @@ class Tally:
             len(truth),
             sum(bool((x == y).all()) for x, y in zip(truth, predicted, strict=True)),
             spans,
+            (by_sample,),
         )
 
     def merged(self, other: Tally) -> Tally:
@@ -87,6 +128,7 @@ class Tally:
             self.n_samples + other.n_samples,
             self.n_right + other.n_right,
             spans,
+            self.by_sample + other.by_sample,
         )
 
     def evaluated(self, loss: Loss, classes: np.ndarray) -> Evaluation:
@@ -114,7 +156,13 @@ class Tally:
             by_label=confusion_scores(self.counts, self.labels),
             spans=overall,
             spans_by_type=None if overall is None else self.spans,
+            observed=self._observed(costs),
         )
+
+    def _observed(self, costs: np.ndarray) -> Observed:
+        sums = [part.sums(self.labels, costs) for part in self.by_sample]
+        cost, weight = map(np.concatenate, zip(*sums, strict=True))
+        return Observed(cost, weight, float(costs.min()), float(costs.max()))
 
 
 def _sum(*parts: Detection | None) -> Detection:
@@ -149,6 +197,8 @@ class Evaluation:
     spans: Detection | None
     """Spans such as entities, where labels are BIO or BIOES."""
     spans_by_type: dict[str, Detection] | None
+    observed: Observed
+    """What each sample costs: a certificate follows where samples had no part in the model."""
 
 
 def tally(labels: np.ndarray, compared: Iterable[Compared]) -> Tally:
@@ -165,20 +215,32 @@ def compared_file(
     form: Format,
     lines: Lines,
     watch: Callable[[int], None] | None = None,
+    digests: list[np.ndarray] | None = None,
 ) -> Iterator[Compared]:
     """Yield (true labels, predicted labels, node weights) of the samples of a file, in chunks.
 
+    ``digests`` takes those of the samples, by which a model recognises what it was trained on.
+
     A label in text is matched with the model's label of the same spelling.
     """
-    label_of = {str(label): label for label in model.classes_.tolist()}
-    numbers = model.classes_.dtype.kind in "iuf"
-    for sample, answer in answered(model, form, lines, labelled=True, watch=watch):
-        labels = [label_of.get(str(label), label) for label in sample.labels or ()]
-        if numbers:
-            labels = [_as_number(label) for label in labels]
+    as_known = known_labels(model.classes_)
+    for sample, answer in answered(model, form, lines, labelled=True, watch=watch, digests=digests):
+        labels = as_known(sample.labels or ())
         node_weight = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
         weight = np.asarray(node_weight, float) * sample.weight
         yield as_labels(labels), as_labels(answer.labels), weight
+
+
+def known_labels(classes: np.ndarray) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return what reads labels of a file as those of a model that are spelt alike."""
+    label_of = {str(label): label for label in classes.tolist()}
+    numbers = classes.dtype.kind in "iuf"
+
+    def as_known(labels: Sequence[Any]) -> list[Any]:
+        found = [label_of.get(str(label), label) for label in labels]
+        return [_as_number(label) for label in found] if numbers else found
+
+    return as_known
 
 
 def _as_number(label: Any) -> Any:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
 from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
-from robustruct.formats.sample import Answer, Format, Sample
+from robustruct.formats.sample import Answer, Format, Sample, as_options
 from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
+from robustruct.models.prediction import ActionsLike
 
 CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
@@ -42,14 +45,20 @@ def answered(
     labelled: bool,
     proba: bool = False,
     k_best: int = 0,
+    known: str | None = None,
     spans: float | str | None = None,
     watch: Callable[[int], None] | None = None,
+    digests: list[np.ndarray] | None = None,
+    actions: ActionsLike = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
+    ``known`` names the column or field that holds labels which predictions are to agree with.
     ``spans`` is the least probability of a span; without it none are listed.
+    ``digests`` takes those of the samples.
     """
     names = model.classes_.tolist()
+    label_of = {str(label): label for label in names}
     done = 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
@@ -57,22 +66,44 @@ def answered(
             weight = None
             if any(sample.node_weight is not None for sample in chunk):
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
-            answers = [Answer(as_labels(labels).tolist()) for labels in model.predict(X, weight)]
+            if digests is not None:
+                digests.append(model._digests(X))
+            given: Any = None
+            if known is not None:
+                given = [
+                    [_known(value, label_of) for value in form.values(sample, known)]
+                    for sample in chunk
+                ]
+            answers = [
+                Answer(as_labels(labels).tolist())
+                for labels in model.predict(X, weight, known=given, actions=actions)
+            ]
             if proba:
-                for answer, rows in zip(answers, model.predict_proba(X, weight), strict=True):
+                rows_of = model.predict_proba(X, weight, known=given)
+                for answer, rows in zip(answers, rows_of, strict=True):
                     answer.probabilities = [
                         dict(zip(names, row, strict=True)) for row in rows.tolist()
                     ]
             if k_best:
-                for answer, best in zip(answers, model.predict_k_best(X, k_best), strict=True):
+                ranked = model.predict_k_best(X, k_best, known=given)
+                for answer, best in zip(answers, ranked, strict=True):
                     answer.best = [(as_labels(labels).tolist(), score) for labels, score in best]
             if spans is not None:
-                for answer, listed in zip(answers, model.predict_spans(X, spans), strict=True):
-                    answer.spans = listed
+                listed = model.predict_spans(X, spans, known=given)
+                for answer, found in zip(answers, listed, strict=True):
+                    answer.spans = found
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:
             watch(done)
+
+
+def _known(value: Any, label_of: dict[str, Any]) -> Any:
+    """Return what is known of a label, with the model's labels of the same spelling."""
+    options = as_options(value) if isinstance(value, str) else value
+    if isinstance(options, set | list):
+        return {label_of.get(str(label), label) for label in options}
+    return None if options is None else label_of.get(str(options), options)
 
 
 def write_answers(

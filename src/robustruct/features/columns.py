@@ -20,9 +20,8 @@ from robustruct.features.attributes import (
     Lookup,
     attribute_entries,
 )
-from robustruct.features.coded import CodedAttributes
 from robustruct.features.matrix import FeatureMatrix, SparseRows
-from robustruct.features.names import HashedVocabulary, PackedNames, Vocabulary
+from robustruct.features.names import CodedAttributes, HashedVocabulary, PackedNames, Vocabulary
 from robustruct.graphs import n_rows
 
 DENSE = "a dense array"

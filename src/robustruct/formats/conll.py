@@ -199,6 +199,16 @@ class ConllFormat(Format):
         edges = self.template.edge_attributes(sentences)
         return [Graph.chain(*parts) for parts in zip(nodes, edges, strict=True)]
 
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        sentence, number = sample.content, int(name) if name.lstrip("-").isdecimal() else None
+        n = sentence.n_columns
+        if number is None or not -n <= number < n:
+            raise InvalidInputError(
+                f"there is no column {shown(name)}: the tokens have {n} columns, 0 to {n - 1} (or "
+                f"-{n} to -1, from the last)."
+            )
+        return list(sentence.column(number % n))
+
     def captions(self, sample: Sample) -> list[str]:
         special = (self.label_column, self.weight_column)
         word = next((column for column in range(self.n_columns) if column not in special), 0)
@@ -227,6 +237,16 @@ class ConllFormat(Format):
 
     def node_text(self, sample: Sample, node: int) -> str:
         return " ".join(sample.content[node])
+
+    def group(self, sample: Sample, column: str) -> str:
+        n = sample.content.n_columns
+        if not column.lstrip("-").isdecimal() or not -n <= int(column) < n:
+            raise InvalidInputError(
+                f"there is no column {shown(column)} to read groups from; line {sample.line} has "
+                f"columns 0 to {n - 1} (or -{n} to -1, from the last).",
+                field="groups",
+            )
+        return sample.content.column(int(column) % n)[0]
 
     # -------------------------------------------------------------------------------------- stored
 

@@ -52,8 +52,25 @@ class JsonLinesFormat(Format):
     def features(self, samples: Sequence[Sample]) -> list[Any]:
         return [sample.content for sample in samples]
 
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        values = json.loads(sample.text[0]).get(name)
+        if not isinstance(values, list):
+            raise InvalidInputError(
+                f"the sample has no list {shown(name)} with a value for each node."
+            )
+        return values
+
     def captions(self, sample: Sample) -> list[str]:
         return [_caption(node) for node in json.loads(sample.text[0])["nodes"]]
+
+    def group(self, sample: Sample, column: str) -> str:
+        fields = json.loads(sample.text[0])
+        if column not in fields:
+            raise InvalidInputError(
+                f"line {sample.line} has no field {shown(column)} to read its group from.",
+                field="groups",
+            )
+        return json.dumps(fields[column])
 
     def render(self, sample: Sample, answer: Answer) -> str:
         return json.dumps({**json.loads(sample.text[0]), **as_json(answer)}) + "\n"

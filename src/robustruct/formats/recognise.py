@@ -103,7 +103,7 @@ def stored(form: Format) -> dict[str, Any]:
 def restored(state: dict[str, Any]) -> Format:
     """Return the format of a state that `stored` returned; refuse one of a newer version."""
     if not isinstance(state, dict):
-        raise InvalidInputError("the model does not say how to read its input; train it anew.")
+        raise InvalidInputError("the model does not say how to read its input; train it again.")
     fields = dict(state)
     version, name = fields.pop("version", None), fields.get("format")
     if version != STATE_VERSION or not isinstance(name, str) or name not in FORMATS:

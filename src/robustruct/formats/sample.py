@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from robustruct.errors import InvalidInputError, shown
 from robustruct.formats.text import Lines
 
 
@@ -70,9 +71,24 @@ class Format(ABC):
         ``answer.best`` pairs of labels and score, best first.
         """
 
+    def values(self, sample: Sample, name: str) -> list[Any]:
+        """Return one value per node: those of a column, or of a field of this name."""
+        raise InvalidInputError(
+            f"files of {self.name} have no column {shown(name)}; give known labels in columns or "
+            "JSON lines."
+        )
+
     def node_text(self, sample: Sample, node: int) -> str:
         """Return the text of a node in the file; "" if it would not help a reader."""
         return ""
+
+    def group(self, sample: Sample, column: str) -> str:
+        """Return the sample's value in a column (or field): what it has in common with others."""
+        raise InvalidInputError(
+            f"groups are read from columns or from fields of JSON lines, and files in the format "
+            f"{self.name!r} have none.",
+            field="groups",
+        )
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -82,3 +98,13 @@ class Format(ABC):
     @abstractmethod
     def from_state(cls, state: dict[str, Any]) -> Format:
         """Return the format of a ``state()``."""
+
+
+UNKNOWN = ("", "?")
+
+
+def as_options(text: str) -> Any:
+    """Return what the text of a partly known label says: "?" is None, "A|B" a set."""
+    if text in UNKNOWN:
+        return None
+    return set(text.split("|")) if "|" in text else text

@@ -5,8 +5,8 @@ Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + w_i v_i ]   subject to
                                  Σ Q_root = 1, v_i ≤ (L r_i)_a
 Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
 
-Q_i are the marginals of the cliques of the junction tree (graphs/buckets.py), on a forest those of
-the edges; a consistent set of them is a distribution over labellings.
+Q_i are the marginals of the cliques of the junction tree (graphs/elimination.py), on a forest those
+of the edges; a consistent set of them is a distribution over labellings.
 
 Scores enter as regrets against the best labelling. A labelling worse by more than the whole range
 of the cost is never played, so what is left has the size of the costs, however large the scores.

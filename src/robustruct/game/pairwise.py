@@ -29,9 +29,8 @@ from robustruct.core.structs import (
     WeightChanges,
     Weights,
 )
-from robustruct.game.edge_pairs import EdgePairs
+from robustruct.game.adversaries import EdgePairs, LabellingMixtures
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
-from robustruct.game.mixtures import LabellingMixtures
 from robustruct.game.solver import GameSolver, check_options
 from robustruct.inference import best_labelling, junction_trees
 from robustruct.scores import Scores

@@ -21,8 +21,7 @@ import numpy as np
 from robustruct._lazy import cached_property
 from robustruct.core.elimination import root_forest
 from robustruct.core.structs import Structure
-from robustruct.graphs.buckets import Buckets
-from robustruct.graphs.triangulation import elimination
+from robustruct.graphs.elimination import Buckets, elimination
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,17 +12,19 @@ import numpy as np
 
 from robustruct.bad_labels import clean_samples, clean_shards
 from robustruct.constraints import Constraints, ConstraintsLike
-from robustruct.engines.engine import Engine, PreparedShards, Samples
+from robustruct.engines.engine import Engine, MemorySamples, PreparedShards
 from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features.matrix import squares_of_entries
 from robustruct.formats.shards import ShardedData
 from robustruct.labels import category_order
 from robustruct.losses import LossLike, as_loss
+from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.fitting.rows import checked_rows
+from robustruct.models.fitting.seen import all_digests
 from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
@@ -38,12 +40,14 @@ from robustruct.models.parameters import (
     check_parameters,
     is_search,
 )
-from robustruct.models.prediction import Prediction, usual_decision
+from robustruct.models.prediction import usual_decision
 from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
+from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.spans import SpanLabels
@@ -87,7 +91,7 @@ def _time_left(started: float, max_time: float | None) -> float | None:
     return max(max_time - (time.perf_counter() - started), 0.0)
 
 
-class StructuredModel(Prediction, Inspection):
+class StructuredModel(Certifying, Inspection):
     """A linear model of labels on the nodes of graphs, trained for a cost of mistakes."""
 
     _parameters: Mapping[str, Accepted] = PARAMETERS
@@ -201,7 +205,7 @@ class StructuredModel(Prediction, Inspection):
         -------
         self
         """
-        samples = Samples(X, y, sample_weight, node_weight, groups)
+        samples = MemorySamples(X, y, sample_weight, node_weight, groups)
         asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups, target
         given = FitOptions(*asked)
         check_parameters(self)
@@ -226,7 +230,7 @@ class StructuredModel(Prediction, Inspection):
             learnt = self._learnt(shards, plan, choice)
             if order is not None:
                 learnt["label_order_"] = order
-            learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
+            learnt["labels_as_lists_"] = isinstance(data, MemorySamples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
 
@@ -254,13 +258,14 @@ class StructuredModel(Prediction, Inspection):
             if given.warm_start and state is not None:
                 self._warm = state
             self._store(shards.outline, plan, progress, stopper)
+            self.sample_digests_ = all_digests(shards, stopper)
             uneven = None if progress.converged else _uneven_columns(shards, plan)
         self._warn(progress, uneven)
         return self
 
     def _training_data(
-        self, samples: Samples, engine: Engine | None
-    ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
+        self, samples: MemorySamples, engine: Engine | None
+    ) -> tuple[ShardedData | MemorySamples, Sequence[str], np.ndarray | None]:
         """(what the engine takes, attributes that checking it has set, order of the labels)."""
         X, y = samples.X, samples.y
         weights = [samples.sample_weight, samples.node_weight, samples.groups]
@@ -284,7 +289,7 @@ class StructuredModel(Prediction, Inspection):
         elif rules.cleans_labels:
             X, y, *weights, found = clean_samples(X, y, *weights, rules=rules)
             found.warn(rules)
-        return Samples(X, y, *weights), FROM_ROWS if flat else (), order
+        return MemorySamples(X, y, *weights), FROM_ROWS if flat else (), order
 
     def _with_order(self, order: np.ndarray | None) -> Self:
         """The same parameters for labels that have an order."""

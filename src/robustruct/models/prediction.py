@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -25,12 +25,15 @@ from robustruct.losses import (
     symmetric_costs,
 )
 from robustruct.metrics import SpanCost
+from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
+from robustruct.objectives.partial import check_agreement, label_weights, narrowed
 from robustruct.scores import Scores
 from robustruct.spans import SpanRule, least_probability
 from robustruct.validation import (
+    KnownLabels,
     as_listed,
     check_some_weight,
     chunks,
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
     from robustruct.spans import Span, SpanCandidates
+
+ActionsLike = Mapping[str, float | Mapping[Any, float]] | Actions | None
 
 GAME_TOL = 1e-6
 SMOOTH_TOL = 1e-4  # of p's part of the gap: both strategies change smoothly
@@ -125,6 +130,24 @@ class Prediction(Estimator):
         plain = scores(design, weights, len(self.classes_), self.n_jobs)
         return self._rules.apply(plain, design)
 
+    def _scores_given(self, design: Design, known: Any, flat: bool) -> Scores:
+        """Scores with -inf for labels that the ``known`` ones rule out."""
+        found = self._scores(design)
+        if known is None:
+            return found
+        batch = design.batch
+        labels = KnownLabels.of(known, np.diff(batch.node_offsets), flat, "known")
+        if any(options.weights for options in labels.options.values()):
+            raise InvalidInputError(
+                "known: a dict of weights stands for a label that is not known; give a label, a "
+                "set of labels, or None.",
+                field="known",
+            )
+        weights = label_weights(labels, batch, self.classes_, "known")
+        if not relaxes(self.objective, self.inference, batch, found.n_labels):
+            check_agreement(found, weights, "known", np.arange(batch.n_samples))
+        return narrowed(found, weights)
+
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
         relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
@@ -161,32 +184,54 @@ class Prediction(Estimator):
         """What scores are multiplied with; another decision than the one chosen has none."""
         return self.decision_scale_ if self._decision == self.decision_ else 1.0
 
-    def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
+    def _decide(
+        self,
+        found: Scores,
+        weight: np.ndarray | None = None,
+        actions: Actions | None = None,
+    ) -> np.ndarray:
+        """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None.
+
+        Codes behind those of the labels are those of actions.
+        """
         if self._decision == "map":
+            if actions is not None:
+                self._refuse_actions()
             return self._best(found)
         if self._decision == "spans":
             from robustruct.models.spans import candidates
 
+            if actions is not None:
+                self._refuse_actions()
             found, rule = self._feasible(found), self._span_rule
             return self._by_spans(found, candidates(self, found, least_probability(rule)), rule)
-        if self._rules.empty:
-            return np.argmax(self._gains(found, weight), axis=1)
+        if self._unrestricted(found):
+            return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
-        found = self._feasible(found)
-        gain = self._gains(found, weight)
-        return self._keeping_rules(found, gain if weight is None else weight[:, None] * gain)
+        gain = self._gains(self._feasible(found), weight, actions)
+        k = found.n_labels
+        if weight is not None:
+            gain = weight[:, None] * gain
+        labels, action = gain[:, :k], np.full(len(gain), -np.inf)
+        if actions is not None:
+            # A node with an action is open: any label that keeps the rules may be true there.
+            action = gain[:, k:].max(axis=1)
+        codes = self._keeping_rules(found, np.maximum(labels, action[:, None]))
+        taken = action > labels[np.arange(len(codes)), codes]
+        if taken.any():
+            codes[taken] = k + gain[taken, k:].argmax(axis=1)
+        return codes
 
     def _by_spans(self, found: Scores, candidates: SpanCandidates, rule: SpanRule) -> np.ndarray:
         """(N,) label codes of the best spans.
 
-        Schemes are kept by themselves; where other rules rule the labels out, those that keep all
-        rules and differ on the fewest nodes are taken.
+        Schemes are kept by themselves; where other rules or known labels rule a labelling out, one
+        that keeps them and differs on the fewest nodes is taken.
         """
         from robustruct.models.spans import labels_of
 
         codes = labels_of(self, found.batch, candidates, rule)
-        if self._rules.empty:
+        if self._unrestricted(found):
             return codes
         return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
 
@@ -200,8 +245,24 @@ class Prediction(Estimator):
         )
         return self._best(kept)
 
-    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
-        """(N, k) what each label is worth to a decision, other than "map".
+    def _refuse_actions(self) -> None:
+        if self._decision == "spans":
+            raise IncompatibleError(
+                "a decision by spans has prices of spans, which those of actions on single nodes "
+                "cannot be compared with: set decision='bayes'."
+            )
+        remedy = "train it with a temperature above 0, or take a CRF"
+        if self.objective == "game":
+            remedy = "set decision='predictor'"
+        raise IncompatibleError(
+            "decision='map' takes the labelling of the highest score, and scores are not in the "
+            f"units of the cost, so a price cannot be compared with them: {remedy}."
+        )
+
+    def _gains(
+        self, found: Scores, weight: np.ndarray | None, actions: Actions | None = None
+    ) -> np.ndarray:
+        """(N, k) what each label is worth to a decision, other than "map"; then each action.
 
         To Bayes's, minus what it costs under the Gibbs distribution of the scores; where costs play
         no part in training, that is the predictor's best answer too. Else its share p in the
@@ -216,12 +277,13 @@ class Prediction(Estimator):
         from robustruct.game.smooth import at_temperature
 
         found = at_temperature(found, 1.0 / self._scale)
+        cost = self.cost_ if actions is None else actions.with_costs(self.cost_)
         if self._decision == "bayes" or self.temperature_ == np.inf:
-            return -(self._gibbs(found) @ self.cost_)
+            return -(self._gibbs(found) @ cost)
         parts = []
-        for game, play in self._games(found, weight):
+        for game, play in self._games(found, weight, cost):
             answers = play.r @ game.cost.T
-            best = np.where(game.scores.unary == -np.inf, np.inf, answers).min(axis=1)
+            best = np.where(game.playable, answers, np.inf).min(axis=1)
             parts.append(play.p - (answers - best[:, None]) / (game.cost_range[1] or 1.0))
         return _joined(parts)
 
@@ -233,18 +295,26 @@ class Prediction(Estimator):
             at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
         ).nodes
 
-    def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
-        """The games behind the scores, solved; in parts, as edge marginals take much room."""
+    def _games(
+        self,
+        found: Scores,
+        weight: np.ndarray | None = None,
+        cost: np.ndarray | None = None,
+    ) -> list[tuple[Game, Play]]:
+        """The games behind the scores, solved; in parts, as edge marginals take much room.
+
+        ``cost`` (k, m) has actions behind the labels; by default it has none.
+        """
         from robustruct.game.solve import solve_batch  # solvers bring much compiled code
 
-        k = len(self.classes_)
+        k, cost = len(self.classes_), self.cost_ if cost is None else cost
         batch = found.batch
         weight = np.ones(batch.n_nodes) if weight is None else weight
         solved = []
         for first, last in chunks(batch, k * k):
             part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-            game = Game(part, predicted_first(self.cost_), weight[nodes])
+            game = Game(part, predicted_first(cost), weight[nodes])
             if self.temperature_ > 0:
                 from robustruct.game.smooth import play_smooth
 
@@ -290,9 +360,13 @@ class Prediction(Estimator):
         risk = np.add.reduceat(weight * decided, found.batch.node_offsets[:-1])
         return np.stack([risk, risk], axis=1)
 
+    def _unrestricted(self, found: Scores) -> bool:
+        """Whether every labelling can occur: no rule and no known label is in the way."""
+        return self._rules.empty and bool(np.isfinite(found.unary).all())
+
     def _feasible(self, found: Scores) -> Scores:
         """The scores with labels that cannot occur at -inf, after making sure that some can."""
-        if self._rules.empty:
+        if self._unrestricted(found):
             return found
         self._best(found)
         relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
@@ -301,12 +375,30 @@ class Prediction(Estimator):
     # ------------------------------------------------------------------------- for users
 
     @overload
-    def predict(self, X: NDArray[Any], node_weight: Any = None) -> NDArray[Any]: ...
+    def predict(
+        self,
+        X: NDArray[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+    ) -> NDArray[Any]: ...
     @overload
-    def predict(self, X: Sequence[Any], node_weight: Any = None) -> list[Any]: ...
+    def predict(
+        self,
+        X: Sequence[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+    ) -> list[Any]: ...
     @overload
-    def predict(self, X: Any, node_weight: Any = None) -> Any: ...
-    def predict(self, X: Any, node_weight: Any = None) -> Any:
+    def predict(
+        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+    ) -> Any: ...
+    def predict(
+        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+    ) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
         A list of lists where they were lists, else a list with one array per sample; one array for
@@ -317,29 +409,51 @@ class Prediction(Estimator):
         X : as for ``fit``
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample; ``decision="map"`` has no use for it.
+        known : list of label sequences, optional
+            Labels that are known already, sample by sample: None on nodes without, a set where it
+            is one of several. What is answered is conditional on them: it agrees with all of them
+            and takes the rest from there. Labels that no labelling which keeps the rules agrees
+            with are an error.
+        actions : dict, optional
+            What may be answered instead of a label, and its price in the units of the cost:
+            ``{"review": 0.1}``, or a price for each true label, ``{"review": {"O": 0.05, ...}}``.
+            An action is taken where it costs less than any label, and its name stands among the
+            labels. ``decision="map"`` has no costs to compare it with.
         """
         self._check_fitted()
+        chosen = self._actions(actions)
+        names = self.classes_ if chosen is None else chosen.answers(self.classes_)
 
-        def decided(X: Any, node_weight: Any) -> Any:
+        def decided(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            codes = self._decide(self._scores(design), weight)
-            return in_user_form(self.classes_[codes], design.batch, flat)
+            codes = self._decide(self._scores_given(design, known, flat), weight, chosen)
+            return in_user_form(names[codes], design.batch, flat)
 
-        answers = _of_all(decided, X, node_weight, self.classes_[:0])
+        answers = _of_all(decided, X, self.classes_[:0], node_weight, known)
         return [self._in_form(labels) for labels in answers] if type(answers) is list else answers
+
+    def _actions(self, given: ActionsLike) -> Actions | None:
+        """Actions as users give them, or as they were checked before."""
+        if given is None or isinstance(given, Actions):
+            return given
+        return Actions.of(given, self.classes_, self.cost_)
 
     def _in_form(self, labels: np.ndarray) -> Any:
         """Labels of a sample as ``fit`` was given them."""
         return labels.tolist() if self.labels_as_lists_ else labels
 
     @overload
-    def predict_proba(self, X: NDArray[Any], node_weight: Any = None) -> NDArray[Any]: ...
+    def predict_proba(
+        self, X: NDArray[Any], node_weight: Any = None, *, known: Any = None
+    ) -> NDArray[Any]: ...
     @overload
-    def predict_proba(self, X: Sequence[Any], node_weight: Any = None) -> list[NDArray[Any]]: ...
+    def predict_proba(
+        self, X: Sequence[Any], node_weight: Any = None, *, known: Any = None
+    ) -> list[NDArray[Any]]: ...
     @overload
-    def predict_proba(self, X: Any, node_weight: Any = None) -> Any: ...
-    def predict_proba(self, X: Any, node_weight: Any = None) -> Any:
+    def predict_proba(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any: ...
+    def predict_proba(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any:
         """Distribution over ``classes_`` on every node: a list of (n_nodes, n_labels) arrays.
 
         An estimate of P(y | x) on the node wherever there is one: for a CRF the marginals, at
@@ -354,16 +468,17 @@ class Prediction(Estimator):
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample: the game is about the weighted cost. A
             CRF's marginals are not.
+        known : as for ``predict``
         """
         self._check_fitted()
 
-        def distributions(X: Any, node_weight: Any) -> Any:
+        def distributions(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            found = self._feasible(self._scores(design))
+            found = self._feasible(self._scores_given(design, known, flat))
             return in_user_form(self._probabilities(found, weight), design.batch, flat)
 
-        return _of_all(distributions, X, node_weight, np.empty((0, len(self.classes_))))
+        return _of_all(distributions, X, np.empty((0, len(self.classes_))), node_weight, known)
 
     def predict_games(
         self,
@@ -399,7 +514,7 @@ class Prediction(Estimator):
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
 
-    def predict_risk(self, X: Any, node_weight: Any = None) -> NDArray[Any]:
+    def predict_risk(self, X: Any, node_weight: Any = None, *, known: Any = None) -> NDArray[Any]:
         """(n_samples, 2) least and most expected cost of each sample, over all equilibria.
 
         Only the value of a game is unique. Trained weights lie where games have many equilibria, so
@@ -424,13 +539,19 @@ class Prediction(Estimator):
         X : as for ``fit``
         node_weight : list of arrays, optional
             Weight of each node's cost, sample by sample.
+        known : as for ``predict``
         """
         design, flat = self._encode(X)
         weight = _in_order(node_weight, design.batch, flat)
-        return self._risks(self._feasible(self._scores(design)), weight)
+        return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
     def predict_spans(
-        self, X: Any, threshold: float | str = "auto", *, overlapping: bool = False
+        self,
+        X: Any,
+        threshold: float | str = "auto",
+        *,
+        overlapping: bool = False,
+        known: Any = None,
     ) -> list[list[Span]]:
         """For each sample its spans, such as entities, as (first, end, type, probability).
 
@@ -449,26 +570,30 @@ class Prediction(Estimator):
         overlapping : bool
             Whether to list all spans of that probability. Otherwise, where some overlap, those are
             listed that the decision takes: by a threshold the likeliest first. Above 0.5 none do.
+        known : as for ``predict``
         """
         from robustruct.models.spans import listed
 
         self._check_fitted()
 
-        def answer(X: Any, _: Any) -> list[list[Span]]:
-            found = self._feasible(self._scores(self._encode(X)[0]))
+        def answer(X: Any, known: Any) -> list[list[Span]]:
+            design, flat = self._encode(X)
+            found = self._feasible(self._scores_given(design, known, flat))
             return listed(self, found, threshold, overlapping)
 
-        return [list(spans) for spans in _of_all(answer, X, None, [])]
+        return [list(spans) for spans in _of_all(answer, X, [], known)]
 
-    def predict_k_best(self, X: Any, k: int = 3) -> list[list[tuple[Any, float]]]:
+    def predict_k_best(
+        self, X: Any, k: int = 3, *, known: Any = None
+    ) -> list[list[tuple[Any, float]]]:
         """For each sample its ``k`` best labellings as (labels, score), best first.
 
-        Labels have the form of those of ``predict``.
+        Labels have the form of those of ``predict``, and agree with those that are ``known``.
         """
         if k < 1:
             raise InvalidInputError(f"k = {k}; ask for at least one labelling.")
-        design, _ = self._encode(X)
-        found = self._feasible(self._scores(design))
+        design, flat = self._encode(X)
+        found = self._feasible(self._scores_given(design, known, flat))
         batch = design.batch
         results = []
         for s, (codes, values) in enumerate(k_best(found, k)):
@@ -521,6 +646,8 @@ class HeldOut:
     """(N,)"""
     sample_weight: np.ndarray
     """(S,)"""
+    known: np.ndarray | None = None
+    """(K,) the labels of the model and of the samples; None in a choice, which takes no actions."""
 
     @classmethod
     def encoded(
@@ -544,6 +671,7 @@ class HeldOut:
             costs[:, encode_labels(classes, known, "classes")],
             _in_order(node_weight, batch, flat),
             sample_weights(sample_weight, batch.n_samples),
+            known,
         )
 
     @classmethod
@@ -563,9 +691,20 @@ class HeldOut:
         """(n_samples,) total weight of each sample."""
         return self._per_sample(np.ones(len(self.truth)))
 
-    def decided(self, model: Prediction, theta: np.ndarray | None = None) -> np.ndarray:
+    def with_actions(self, actions: Actions, classes: np.ndarray) -> HeldOut:
+        """The same samples where actions may be taken, too; ``classes`` are the model's."""
+        assert self.known is not None
+        cost = np.hstack([self.cost, actions.priced(self.known, classes)])
+        return replace(self, cost=cost)
+
+    def decided(
+        self,
+        model: Prediction,
+        theta: np.ndarray | None = None,
+        actions: Actions | None = None,
+    ) -> np.ndarray:
         """(N,) the labels that the model predicts, with its own weights or others."""
-        return model._decide(model._scores(self.design, theta), self.node_weight)
+        return model._decide(model._scores(self.design, theta), self.node_weight, actions)
 
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
@@ -580,16 +719,19 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(answer: Callable[[Any, Any], Any], X: Any, node_weight: Any, nothing: Any) -> Any:
-    """``answer(X, node_weight)`` of samples that may have no nodes; of these, ``nothing``."""
+def _of_all(answer: Callable[..., Any], X: Any, nothing: Any, *more: Any) -> Any:
+    """``answer(X, *more)`` of samples that may have no nodes; of these, ``nothing``.
+
+    ``more`` are lists with an item per sample, or None.
+    """
     X = as_listed(X)
     places = nonempty(X)
     if places is None:
-        return answer(X, node_weight)
+        return answer(X, *more)
     answers = [nothing] * len(X)
     if len(places):
-        weights = None if node_weight is None else [node_weight[s] for s in places]
-        for s, found in zip(places, answer([X[s] for s in places], weights), strict=True):
+        parts = [None if part is None else [part[s] for s in places] for part in more]
+        for s, found in zip(places, answer([X[s] for s in places], *parts), strict=True):
             answers[s] = found
     return answers
 

@@ -39,7 +39,7 @@ from robustruct.models.crf import CRF
 from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number, is_span_rule
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
-from robustruct.optimizers.optimizer import ROUNDING, Record, records
+from robustruct.optimizers.certificates import ROUNDING, Record, records
 from robustruct.status import Status
 
 MODEL = ContainerKind("robustruct-model", 3, "model.save()", oldest=3)
@@ -184,8 +184,13 @@ def _is_temperature(value: Any) -> bool:
     return is_number(value) and (value in (0, math.inf) or 1 / MOST <= value <= MOST)
 
 
+def _is_array(value: Any, dtype: Any, n_dimensions: int) -> bool:
+    is_one = isinstance(value, np.ndarray)
+    return is_one and value.dtype == dtype and value.ndim == n_dimensions
+
+
 def _is_bounded(value: Any, n_dimensions: int) -> bool:
-    if not isinstance(value, np.ndarray) or value.dtype != np.float64 or value.ndim != n_dimensions:
+    if not _is_array(value, np.float64, n_dimensions):
         return False
     if not value.size:
         return True
@@ -215,6 +220,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "classes_": _are_labels,
     "coef_": lambda value: _is_bounded(value, 1),
     "cost_": lambda value: _is_bounded(value, 2),
+    "sample_digests_": lambda value: _is_array(value, np.uint64, 1),
     "labels_as_lists_": lambda value: isinstance(value, bool),
     "temperature_": _is_temperature,
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,

@@ -165,6 +165,8 @@ class Problem:
     """T, in the units of the cost; above 0 the objective is smooth: see objectives/smooth.py."""
     l1: float = 0.0
     """Strength of the penalty l1 |θ|_1 of a likelihood, beside that of alpha."""
+    sample_digests: np.ndarray | None = None
+    """(S,) uint64, by which samples are recognised later; None of a part of a problem."""
 
     @property
     def n_labels(self) -> int:
@@ -348,6 +350,7 @@ class Problem:
             labels=self.labels[nodes],
             node_weight=self.node_weight[nodes],
             share=share / share.sum(),
+            sample_digests=None,
         )
 
     def part(self, first: int, last: int) -> Problem:
@@ -360,6 +363,7 @@ class Problem:
             node_weight=self.node_weight[lo:hi],
             share=self.share[first:last],
             n_jobs=1,
+            sample_digests=None,
         )
 
     def _stretches(self, first: int, last: int) -> list[tuple[int, int]]:

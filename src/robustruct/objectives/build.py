@@ -25,6 +25,7 @@ from robustruct.features import (
     Standardization,
     sorted_types,
 )
+from robustruct.features.digests import sample_digests
 from robustruct.formats.corpus import Corpus, as_numbers
 from robustruct.graphs import Batch
 from robustruct.labels import as_labels, encode_labels, sorted_labels
@@ -285,16 +286,25 @@ class Plan:
 
     def retuned(self, problem: Problem) -> Problem:
         """Return the problem of the same samples with this objective, temperature and penalty."""
+        relaxed = self.relaxes(problem.design.batch)
+        return replace(problem, **self._of_objective, relaxed=relaxed)
+
+    @property
+    def _of_objective(self) -> dict[str, Any]:
+        """Fields of a `Problem` that depend on objective, temperature and penalty.
+
+        Costs and temperature change here from the user's form to that of the equations, and
+        nowhere else.
+        """
         cost = self._game_cost
         offset = float(cost.min())  # afterwards the least cost is 0
-        return replace(
-            problem,
-            truth_is_predictor=self.objective == "hinge",
-            cost=np.ascontiguousarray(cost - offset),
-            offset=offset,
-            alpha=self.alpha,
-            temperature=self.absolute_temperature,
-        )
+        return {
+            "truth_is_predictor": self.objective == "hinge",
+            "cost": np.ascontiguousarray(cost - offset),
+            "offset": offset,
+            "alpha": self.alpha,
+            "temperature": self.absolute_temperature,
+        }
 
     def learnt(self) -> dict[str, Any]:
         """Return the attributes that a model gets before it is trained."""
@@ -322,14 +332,18 @@ class Plan:
         if not len(corpus):
             return None
         with errors_at_lines(corpus.name, corpus.lines):
-            design = self.standardization.applied(self.space.encode(corpus.X))
+            design = self.space.encode(corpus.X)
+            digests = sample_digests(design)  # standardising changes columns in place
+            self.standardization.applied(design)
             if self.inference == "relaxed" and design.batch.n_chords:
                 raise IncompatibleError(
                     f"{corpus.name} holds graphs with cycles, and shards are trained with exact "
                     "games: leave inference='relaxed' out, or fit all samples in memory."
                 )
             truth = _truth(corpus, np.diff(design.batch.node_offsets))
-            return self.problem(design, truth) if truth.sample_weight.any() else None
+            if not truth.sample_weight.any():
+                return None
+            return replace(self.problem(design, truth), sample_digests=digests)
 
     def problem(self, design: Design, truth: Truth, relaxed: bool = False) -> Problem:
         """Return the problem of samples that are encoded in ``space``."""
@@ -339,19 +353,17 @@ class Plan:
         codes = encode_labels(truth.classes, names, "y")[truth.codes]
         labels = np.ascontiguousarray(design.batch.from_user(codes))
         self.rules.check_truth(design, labels, self.classes)
-        problem = Problem(
+        return Problem(
             design=design,
             labels=labels,
-            cost=self.cost,
             node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
             share=truth.sample_weight / self.weight,
-            alpha=self.alpha,
             constraints=self.rules,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
             l1=self.l1,
+            **self._of_objective,
         )
-        return self.retuned(problem)
 
 
 class Settings(Protocol):
@@ -403,7 +415,7 @@ def in_memory(
     """Return plan and problem of samples in memory, which are encoded in one pass."""
     parts = Parts.of(X)
     space, design = FeatureSpace.fit(parts, bias=settings.bias)
-    batch = design.batch
+    batch, digests = design.batch, sample_digests(design)
     sizes = np.diff(batch.node_offsets)
     truth = Truth.of(y, sizes, sample_weight, node_weight, flat=is_flat(X))
     labels = LabelSummary.of(truth, space.types, batch.to_user(design.type_of))
@@ -416,7 +428,8 @@ def in_memory(
         ]
         plan = replace(plan, standardization=Standardization.of(space, *moments))
         plan.standardization.applied(design)
-    return plan, plan.problem(design, truth, plan.relaxes(batch))
+    problem = plan.problem(design, truth, plan.relaxes(batch))
+    return plan, replace(problem, sample_digests=digests)
 
 
 def planned(

@@ -14,7 +14,7 @@ With p0 and z where they are, the duality gap falls into two parts that are know
 
 kappa is steered to keep the second part a fixed, small share of the first.
 
-Where columns of features are scaled (optimizers/scaling.py) all of this is about θ / s: the penalty
+Where columns of features are scaled (optimizers/tuning.py) all of this is about θ / s: the penalty
 on a weight is then alpha s², and its centre has what is missing to alpha + kappa. Where the penalty
 is weak for what moments are, adversaries are mixed (optimizers/mixed_bounds.py).
 """
@@ -34,21 +34,14 @@ from robustruct.core.vectors import (
     weights_from_moments,
 )
 from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.certificates import Progress, inside
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
-from robustruct.optimizers.optimizer import (
-    CentreUpdate,
-    Optimizer,
-    PassSpec,
-    PassStats,
-    Progress,
-    Shards,
-    Task,
-    inside,
-)
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats, Shards
 from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
-FULL_PASS_EVERY = 5
+FULL_PASS_EVERY = 5  # passes: skipped samples are seen again before their gaps are far off
 MU_STEP, LEAST_MU = 2.0, 0.01  # by how much mu changes in a pass at first; how far it may fall
 LITTLE, MUCH = 0.1, 3.0
 """Times the adversaries' gap: predictors that give away less may follow more slowly, and must
@@ -75,7 +68,7 @@ SCALARS = (
 )
 
 
-class PairwiseAscent:
+class CentredAscent:
     """Both centres and the weights that the dual variables of all samples imply."""
 
     first_check = FULL_PASS_EVERY
@@ -284,7 +277,7 @@ class PairwiseAscent:
         return max(plain, self.mixed.best())
 
 
-def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
+def fit_ascent(ascent: CentredAscent, progress: Progress, max_iter: int, seed: int) -> None:
     """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
 
     Certificates cost two passes each: the first is made after the first pass that revisits every
@@ -315,7 +308,7 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
         raise
 
 
-def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None:
+def _end_pass(ascent: CentredAscent, progress: Progress, max_iter: int) -> None:
     """Count a pass, and make a certificate where one is due."""
     number = ascent.n_passes + 1
     estimate = sum(ascent.gap_parts())
@@ -351,21 +344,21 @@ class DualAscent(Optimizer):
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge"})
 
     def minimise(self, task: Task) -> None:
-        """See `fit_pairwise`; a warm start goes on from the strategies of the earlier fit too."""
+        """See `fit_ascent`; a warm start goes on from the strategies of the earlier fit too."""
         local = task.shards.local_problem
         if local is not None and local.relaxed:
             from robustruct.optimizers.relaxed_ascent import RelaxedAscent
 
-            ascent: PairwiseAscent = RelaxedAscent(local, centre=task.start)
+            ascent: CentredAscent = RelaxedAscent(local, centre=task.start)
         else:
-            ascent = PairwiseAscent(task.shards, centre=task.start)
+            ascent = CentredAscent(task.shards, centre=task.start)
         dual = task.kept = ascent.shards.dual
         earlier = None if task.start is None else task.earlier
         if dual is not None and earlier is not None and _same_games(dual.problem, earlier.problem):
             # Weights alone would say little to the dual.
             dual.q, dual.p0 = earlier.q, earlier.p0
             ascent.follow()
-        fit_pairwise(ascent, task.progress, task.max_iter, task.seed)
+        fit_ascent(ascent, task.progress, task.max_iter, task.seed)
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:

@@ -37,10 +37,9 @@ from robustruct.core.structs import (
 )
 from robustruct.features import SparseRows, adjoint, split_weights
 from robustruct.features.matrix import sparse_rows
-from robustruct.game.edge_pairs import EdgePairs
-from robustruct.game.mixtures import LabellingMixtures
+from robustruct.game.adversaries import EdgePairs, LabellingMixtures
 from robustruct.objectives.adversarial import Excess, Problem, even_predictor, stakes
-from robustruct.optimizers.optimizer import PassSpec
+from robustruct.optimizers.shards import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_samples, together
 

@@ -31,7 +31,7 @@ from robustruct.core.structs import (
 )
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
-from robustruct.optimizers.optimizer import PassSpec
+from robustruct.optimizers.shards import PassSpec
 from robustruct.optimizers.tuning import Tuning
 from robustruct.parallel import n_threads, over_ranges, over_samples, together
 
@@ -186,11 +186,8 @@ class NaturalVariables:
         if self.inv_mu > 0.0:
             samples, rules = self.objective.samples, self.objective.rules
             given = samples, self.objective.costs(self.p0), rules, self.inv_mu / mu
-            over_samples(
-                lambda first, last: move_predictors(first, last, *given, self.adversary.marginals),
-                samples.offsets,
-                self.problem.n_jobs,
-            )
+            arguments = *given, self.adversary.marginals
+            over_samples(move_predictors, samples.offsets, self.problem.n_jobs, *arguments)
         # Samples that are visited under the same θ push it too far together where the penalty is
         # weak for the costs.
         gap = float(self.problem.share @ self.gap)

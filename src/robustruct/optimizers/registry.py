@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct.errors import IncompatibleError
-from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
+from robustruct.optimizers.optimizer import Optimizer
+from robustruct.optimizers.shards import SamplesOutline
 
 
 def _dual_ascent() -> Optimizer:

@@ -26,7 +26,9 @@ from robustruct.game.solver import GameSolver, check_options
 from robustruct.game.solvers import as_solver
 from robustruct.inference import without_impossible
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Task
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import SamplesOutline
 from robustruct.scores import Scores
 
 COUNTS = ("n_passes", "n_steps", "next_check")

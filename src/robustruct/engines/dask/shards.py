@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from distributed import Client, Future
 
 from robustruct.engines.dask import worker
@@ -14,6 +15,7 @@ from robustruct.engines.dask.supervisor import OnWorkers
 from robustruct.engines.dask.worker import Extent
 from robustruct.engines.dask.worker_pool import WorkerPool
 from robustruct.errors import InvalidInputError
+from robustruct.features.digests import joined_digests
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.adversarial import Outline, fingerprint_of
 from robustruct.objectives.build import Plan, Settings, Summary, plan_of, summarise
@@ -106,6 +108,11 @@ class DaskShards:
         """See `fingerprint_of`."""
         extents = {n: extent for n, extent in self.extents.items() if extent is not None}
         return fingerprint_of({n: extent.digests for n, extent in extents.items()})
+
+    def sample_digests(self) -> np.ndarray:
+        """See `PreparedShards`."""
+        extents = filter(None, self.extents.values())
+        return joined_digests(extent.sample_digests for extent in extents)
 
     def placed(self, optimizer: Optimizer) -> Optimizer:
         """Return the optimizer on the workers."""

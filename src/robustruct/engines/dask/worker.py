@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from distributed import Worker, get_worker, secede
 
 from robustruct.engines.dask.collective import RECEIVE, DaskCollective, Inbox, Message
@@ -20,9 +21,9 @@ from robustruct.engines.training import Assignment, Outcome, Training
 from robustruct.formats.corpus import Corpus
 from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.objectives.build import Plan
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.collective import Stopped
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import Density
 from robustruct.parallel import one_blas_thread
 
@@ -37,6 +38,7 @@ class Extent:
     outline: Outline
     density: Density
     digests: dict[str, str]
+    sample_digests: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +150,7 @@ def extent_of(problem: Problem | None) -> Extent | None:
     """Return the extent of a shard; None if it has no samples."""
     if problem is None:
         return None
-    return Extent(problem.outline, Density.of(problem), problem.digests())
+    return Extent(problem.outline, Density.of(problem), problem.digests(), problem.sample_digests)
 
 
 def train(

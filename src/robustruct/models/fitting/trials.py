@@ -20,7 +20,7 @@ from robustruct.models.prediction import HeldOut
 from robustruct.models.spans import candidates
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.spans import SpanCandidates, SpanRule, least_probability
