@@ -49,6 +49,14 @@ class Layout:
             help="Weight of each node's cost: growing with its position, or from a column.",
         ),
     ] = None
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with what a sentence belongs to (document, subject, template): groups are "
+            "held out whole.  [default: documents, if the file begins with -DOCSTART-]",
+        ),
+    ] = None
     separator: Annotated[
         Literal["blanks", "tab"] | None,
         typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
@@ -79,6 +87,11 @@ class Layout:
                 f"--weights {POSITION} needs all samples in this process; shards take the number "
                 "of a column."
             )
+        if self.groups is not None:
+            raise InvalidInputError(
+                "--groups is about what is chosen on held-out samples, and nothing is chosen on "
+                "shards; leave it out, or give one file."
+            )
         return ShardedData.from_files(
             pattern, form=self.form, encoding=self.encoding, **options, **self._columns()
         )
@@ -101,6 +114,12 @@ class Layout:
                 watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
                 **options,
             )
+        if self.groups is not None and corpus.groups is None:
+            raise InvalidInputError(
+                f"--groups {self.groups}: all samples of {path} have the same group, so none can "
+                "be held out; name another column, or leave it out.",
+                field="groups",
+            )
         if self.by_position:
             return replace(corpus, node_weight=position_weights(corpus.y))
         return corpus
@@ -111,6 +130,7 @@ class Layout:
             "label_column": self.label_column,
             "columns": self._columns_read(),
             "weight_column": self._weight_column(),
+            "group_column": self.groups,
             "separator": self.separator,
         }
         return {name: value for name, value in options.items() if value is not None}

@@ -286,7 +286,8 @@ def _fit_file(
         errors_at_lines(options.validation or "", lines, validation=True),
         errors_at_lines(data, corpus.lines),
     ):
-        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation, **of_fit)
+        given = {**corpus.weights, "groups": corpus.groups, "validation": validation}
+        estimator.fit(corpus.X, corpus.y, **given, **of_fit)
     estimator.input_ = stored(corpus.format)
     return read
 

@@ -21,6 +21,7 @@ from robustruct.metrics import confusion, is_span_labelling, span_scores
 from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.selection import CutShort, trustworthy
+from robustruct.models.fitting.splitting import group_codes
 from robustruct.models.parameters import check_parameters
 from robustruct.status import Status
 
@@ -382,8 +383,9 @@ def compare(
     }
     starts = np.cumsum([0, *map(len, truth[:-1])])
     costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
+    groups = _groups(parts)
     methods, differences = _measured(
-        fits, predicted, node_costs, costs, truth, weights, classes, seed
+        fits, predicted, node_costs, costs, truth, weights, groups, classes, seed
     )
     return Comparison(
         data=data,
@@ -440,18 +442,21 @@ def _all_trained(
 
 
 def _note(name: str, warning: str) -> str:
-    """A warning of a fit; what it says of the labels is the same for all models."""
-    return warning if warning.startswith("y: ") else f"{name}: {warning.partition(': ')[2]}"
+    """A warning of a fit; what it says of the data is the same for all models."""
+    return (
+        warning if warning.startswith(("X: ", "y: ")) else f"{name}: {warning.partition(': ')[2]}"
+    )
 
 
 def _trained(
     model: StructuredModel, train: Samples, max_time: float | None = None
 ) -> tuple[SplitFit, list[str]]:
     """A fit and the warnings it gave."""
-    given: dict[str, Any] = {"max_time": max_time}
+    given: dict[str, Any] = {"groups": train.groups}
     if isinstance(model, AutoModel):  # whose parameter it is
-        model.set_params(**given)
-        given = {}
+        model.set_params(max_time=max_time)
+    else:
+        given["max_time"] = max_time
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
@@ -477,6 +482,15 @@ def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[n
     return weights
 
 
+def _groups(parts: Sequence[Split]) -> np.ndarray:
+    """(n_samples,) the group of each test sample, by number; each its own where none are given."""
+    tests = [part.test for part in parts]
+    if any(test.groups is None for test in tests):
+        return np.arange(sum(map(len, tests)))
+    every = [group for test in tests for group in test.groups or ()]
+    return group_codes(every, len(every))
+
+
 def _measured(
     fits: dict[str, list[SplitFit]],
     predicted: dict[str, list[np.ndarray]],
@@ -484,6 +498,7 @@ def _measured(
     costs: dict[str, np.ndarray],
     truth: list[np.ndarray],
     weights: list[np.ndarray],
+    groups: np.ndarray,
     classes: np.ndarray,
     seed: int,
 ) -> tuple[list[Method], list[Difference]]:
@@ -494,8 +509,14 @@ def _measured(
         raise InvalidInputError("fewer than two test samples have a node of positive weight.")
     table = np.column_stack([costs[name] for name in names])
     rng = np.random.default_rng(seed)
-    drawn = significance.resampled_means(table[counted], weight[counted], rng)
-    n = int(counted.sum())
+    # Samples of one group are wrong together: groups are what is drawn again.
+    _, unit_of = np.unique(groups[counted], return_inverse=True)
+    of_units = [np.bincount(unit_of, column) for column in table[counted].T]
+    units = np.column_stack(of_units)
+    drawn = significance.resampled_means(units, np.bincount(unit_of, weight[counted]), rng)
+    n = len(units)
+    if n < 2:
+        raise InvalidInputError("all test samples are of one group; give samples of others.")
     right = np.concatenate(truth)
     codes = encode_labels(right, classes, "y")
     spans = is_span_labelling(classes)
@@ -520,7 +541,7 @@ def _measured(
         )
     pairs = list(combinations(range(len(names)), 2))
     p_values = significance.holm(
-        [significance.sign_flip_p_value(table[:, a] - table[:, b], rng) for a, b in pairs]
+        [significance.sign_flip_p_value(units[:, a] - units[:, b], rng) for a, b in pairs]
     )
     differences = []
     for (a, b), p_value in zip(pairs, p_values, strict=True):

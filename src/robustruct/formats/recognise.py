@@ -16,6 +16,8 @@ FORMATS: dict[str, type[Format]] = {
 }
 STATE_VERSION = 1  # raised when older readers would misread a stored format
 
+_OPTIONS = {"weight_column": "weights", "group_column": "groups"}
+"""What options are called on the command line, where it is another name."""
 _ENDINGS = {
     ".jsonl": JsonLinesFormat.name,
     ".ndjson": JsonLinesFormat.name,
@@ -44,13 +46,14 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
     name = name or recognised_name(lines)
     if name == ConllFormat.name:
         return ConllFormat.found(lines, **columns)
-    options = [option.replace("_", "-") for option, value in columns.items() if value is not None]
+    given = (_OPTIONS.get(name, name) for name, value in columns.items() if value is not None)
+    options = [f"--{option.replace('_', '-')}" for option in given]
     if options:
         raise FileFormatError(
             lines.name,
             None,
             f"the file is in the format {name}, which has no columns: leave out "
-            f"{', '.join(f'--{option}' for option in options)}, or say --format conll.",
+            f"{', '.join(options)}, or say --format conll.",
         )
     return FORMATS[name].from_state({})
 

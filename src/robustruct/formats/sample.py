@@ -23,6 +23,8 @@ class Sample:
     """One per node; None where the file has none."""
     weight: float = 1.0
     node_weight: Sequence[float] | None = None
+    group: Any = None
+    """Samples that belong together have equal ones; None where the file says nothing of it."""
     text: list[str] = field(default_factory=list)
     """Its lines, to be written again with a prediction."""
 
