@@ -50,6 +50,13 @@ class PredictOptions:
         ),
     ] = None
     actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
     spans: Annotated[
         bool, typer.Option("--spans", help="Add the spans with their probabilities.")
     ] = False
@@ -141,6 +148,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             spans=options.least_probability,
             watch=watch,
             actions=actions or None,
+            rule=options.rule,
         )
         in_json = options.as_json or (options.spans and not isinstance(form, JsonLinesFormat))
         written_as = None if in_json else form  # None is JSON lines

@@ -50,6 +50,7 @@ def answered(
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
     actions: ActionsLike = None,
+    rule: str | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
@@ -59,7 +60,7 @@ def answered(
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
-    done = 0
+    of_rule, done = None if rule is None else label_of.get(rule, rule), 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
@@ -76,7 +77,7 @@ def answered(
                 ]
             answers = [
                 Answer(as_labels(labels).tolist())
-                for labels in model.predict(X, weight, known=given, actions=actions)
+                for labels in model.predict(X, weight, known=given, actions=actions, rule=of_rule)
             ]
             if proba:
                 rows_of = model.predict_proba(X, weight, known=given)

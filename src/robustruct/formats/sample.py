@@ -76,8 +76,7 @@ class Format(ABC):
     def values(self, sample: Sample, name: str) -> list[Any]:
         """Return one value per node: those of a column, or of a field of this name."""
         raise InvalidInputError(
-            f"files of {self.name} have no column {shown(name)}; give known labels in columns or "
-            "JSON lines."
+            f"files of {self.name} have no column {shown(name)}; give columns or JSON lines."
         )
 
     def node_text(self, sample: Sample, node: int) -> str:
@@ -85,12 +84,8 @@ class Format(ABC):
         return ""
 
     def group(self, sample: Sample, column: str) -> str:
-        """Return the sample's value in a column (or field): what it has in common with others."""
-        raise InvalidInputError(
-            f"groups are read from columns or from fields of JSON lines, and files in the format "
-            f"{self.name!r} have none.",
-            field="groups",
-        )
+        """Return what a sample has in common with others: the value on its first node."""
+        return str(self.values(sample, column)[0])
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

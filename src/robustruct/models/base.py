@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -434,6 +435,12 @@ class StructuredModel(Certifying, Inspection):
         self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
+        if plan.objective == "game" and plan.temperature == 0:
+            square = float(theta @ theta)
+            self.worst_case_ = {
+                "radius": plan.alpha * math.sqrt(square),
+                "value": self.objective_ + plan.alpha / 2 * square,
+            }
 
     def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustruct.constraints import TransitionMasks
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
+from robustruct.guarantees.risk_control import Rule
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
 from robustruct.labels import encode_labels, sorted_labels
 from robustruct.losses import (
@@ -98,6 +99,8 @@ class Prediction(Estimator):
     absolute_temperature_: float
     _space: FeatureSpace
     _rules: TransitionMasks
+    rules_: dict[Any, Rule]
+    """What ``control`` has calibrated, by label; None stands for sets."""
 
     # ------------------------------------------------------------------------- samples to scores
 
@@ -394,10 +397,22 @@ class Prediction(Estimator):
     ) -> list[Any]: ...
     @overload
     def predict(
-        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
     ) -> Any: ...
     def predict(
-        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
     ) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
@@ -419,15 +434,21 @@ class Prediction(Estimator):
             ``{"review": 0.1}``, or a price for each true label, ``{"review": {"O": 0.05, ...}}``.
             An action is taken where it costs less than any label, and its name stands among the
             labels. ``decision="map"`` has no costs to compare it with.
+        rule : label or Rule, optional
+            A rule that ``control`` has calibrated, or its label: that label is answered only where
+            it is safe.
         """
         self._check_fitted()
-        chosen = self._actions(actions)
+        chosen, controlled = self._actions(actions), self._rule(rule)
         names = self.classes_ if chosen is None else chosen.answers(self.classes_)
 
         def decided(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            codes = self._decide(self._scores_given(design, known, flat), weight, chosen)
+            found = self._scores_given(design, known, flat)
+            if controlled is not None:
+                found = self._controlled(found, controlled, weight)
+            codes = self._decide(found, weight, chosen)
             return in_user_form(names[codes], design.batch, flat)
 
         answers = _of_all(decided, X, self.classes_[:0], node_weight, known)
@@ -438,6 +459,47 @@ class Prediction(Estimator):
         if given is None or isinstance(given, Actions):
             return given
         return Actions.of(given, self.classes_, self.cost_)
+
+    def _rule(self, given: Any) -> Rule | None:
+        """A rule for single labels as users give it: itself, or its label."""
+        rule = given if given is None or isinstance(given, Rule) else self._rule_of(given)
+        if rule is not None and rule.label is None:
+            raise InvalidInputError(
+                "this rule is for sets of labels; use predict_sets, or control with a label.",
+                field="rule",
+            )
+        return rule
+
+    def _rule_of(self, label: Any) -> Rule:
+        rules = getattr(self, "rules_", {})
+        if label not in list(rules):  # which asks for no hash
+            of = "sets of labels" if label is None else f"the label {shown(label)}"
+            kept = ", ".join("sets" if name is None else shown(name) for name in rules) or "none"
+            raise InvalidInputError(
+                f"the model has no rule for {of} (it has: {kept}); calibrate one with control.",
+                field="rule",
+            )
+        return rules[label]
+
+    def _code_of(self, label: Any) -> int:
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise InvalidInputError(
+                f"label={shown(label)} is none of the model's labels: {shown(labels)}.",
+                field="label",
+            )
+        return labels.index(label)
+
+    def _controlled(self, found: Scores, rule: Rule, weight: np.ndarray | None) -> Scores:
+        """Scores with -inf for the rule's label where it is not safe, and elsewhere for others."""
+        found, code = self._feasible(found), self._code_of(rule.label)
+        safe = safety(self._probabilities(found, weight), code) > rule.threshold
+        barred = np.where(safe[:, None], np.arange(found.n_labels) != code, False)
+        barred[~safe, code] = True
+        # Labels that are known, or ruled out, leave nodes without a choice.
+        possible = found.unary > -np.inf
+        barred &= (possible & ~barred).any(axis=1, keepdims=True)
+        return found.with_unary(np.where(barred, -np.inf, found.unary))
 
     def _in_form(self, labels: np.ndarray) -> Any:
         """Labels of a sample as ``fit`` was given them."""
@@ -702,9 +764,13 @@ class HeldOut:
         model: Prediction,
         theta: np.ndarray | None = None,
         actions: Actions | None = None,
+        rule: Rule | None = None,
     ) -> np.ndarray:
         """(N,) the labels that the model predicts, with its own weights or others."""
-        return model._decide(model._scores(self.design, theta), self.node_weight, actions)
+        found = model._scores(self.design, theta)
+        if rule is not None:
+            found = model._controlled(found, rule, self.node_weight)
+        return model._decide(found, self.node_weight, actions)
 
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
@@ -713,6 +779,13 @@ class HeldOut:
     def mean_cost(self, predicted: np.ndarray) -> float:
         """The cost of a node of weight 1."""
         return float(self.costs(predicted).sum() / self.weights.sum())
+
+
+def safety(probabilities: np.ndarray, code: int) -> np.ndarray:
+    """(N,) how safe a label is: 1 minus the best of the others, over 1 minus its probability."""
+    others = np.delete(probabilities, code, axis=1).max(axis=1, initial=0.0)
+    rest = 1.0 - probabilities[:, code]
+    return np.divide(1.0 - others, rest, out=np.full(len(rest), np.inf), where=rest > 0)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -328,6 +328,7 @@ class Problem:
                 part = self.part(a, b)
                 regrets[a:b] = part._regrets(theta, p[offsets[a] : offsets[b]])
 
+        # In stretches whose scores fit the cache: scores of all nodes are never in memory at once.
         whole = len(stretches(offsets[-1], self.n_labels)) == 1
         if whole or self.design.batch.n_chords:  # elimination orders belong to the whole batch
             regrets = self._regrets(theta, p)

@@ -450,6 +450,7 @@ def planned(
     classes, total = labels.classes, labels.sample_weight
     types = {kind: labels.by_type[kind] for kind in space.types}
     temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
+    # Before the first array of that size: transitions need k² weights for each edge feature.
     k, d = len(classes), space.n_node_features
     sizes = Sizes(k, d, d * k + space.n_edge_features * k * k, n_nodes, n_with_edges)
     check_memory(sizes, need_of(settings.objective, temperature, settings.l1))

@@ -50,6 +50,7 @@ Entries = tuple[np.ndarray, np.ndarray]
 
 def rounds_for(n_processes: int, n_samples: int) -> int:
     """Return how often processes should exchange their changes in a pass over the samples."""
+    # As many as processes, unless their samples would be too few for the time of a message.
     wanted = min(MOST_ROUNDS, n_processes, n_samples // (SAMPLES_A_ROUND * n_processes))
     return max(LEAST_ROUNDS, wanted)
 
@@ -99,6 +100,7 @@ class DistributedShards:
     ) -> tuple[np.ndarray, list[Sequence[np.ndarray]]]:
         """Return the (processes, ...) facts and the arrays of all; numbers ``same`` must agree."""
         stop = self.collective.rank == 0 and self.interrupted()
+        # One message for all: each costs a round trip, whatever it holds.
         own = np.array([time.perf_counter(), stop, *same, *facts], float)
         received = self.collective.allgather([own, *arrays], label)
         rows = np.array([one[0] for one in received])
@@ -106,7 +108,7 @@ class DistributedShards:
         first = 2 + len(same)
         if not np.allclose(rows[:, 2:first], rows[0, 2:first], rtol=ALIKE, atol=0.0):
             raise OutOfStep
-        if rows[0, 1]:
+        if rows[0, 1]:  # on all ranks at the same sum, so none waits for another
             raise KeyboardInterrupt
         return rows[:, first:], [one[1:] for one in received]
 

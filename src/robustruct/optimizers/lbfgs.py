@@ -81,7 +81,10 @@ class _Enough(Exception):
 
 
 class _Parts:
-    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move."""
+    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move.
+
+    L-BFGS-B knows bounds, not |θ|: θ = up - down with both >= 0 has the smooth penalty up + down.
+    """
 
     def __init__(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> None:
         self.n_weights, self.l1 = len(theta), np.zeros(0)
@@ -90,6 +93,7 @@ class _Parts:
             return
         slopes = np.empty_like(theta)
         least_slopes(theta, gradient, l1, slopes)
+        # A weight of 0 whose slope is smaller than l1 would stay: leaving it out saves memory.
         self.up = np.flatnonzero((theta != 0.0) | (slopes < 0.0))
         self.down = np.flatnonzero((theta != 0.0) | (slopes > 0.0))
         every = np.broadcast_to(l1, theta.shape)

@@ -291,12 +291,13 @@ class Density:
         columns = self.columns
         row_entries = max(columns.entries.sum(), 1.0) / max(columns.n_nodes, 1)
         pull = PULL * self.alpha
-        if per_node == 0.0 or columns.n_nodes == 0:
+        if per_node == 0.0 or columns.n_nodes == 0:  # nothing to learn: no size to compare with
             return replace(self.regime(), pull=pull)
         least = SMALL * np.sqrt(self.alpha * per_node / row_entries)
         scales = columns.scales(float(least))
         if spread and self.regime().sparse:
             scales *= columns.stiffness(FREQUENT * self.n_samples, STIFFEST)
+        # Sums of squares may be infinite where features are huge, and kappa must not.
         size = float(scales**2 @ np.minimum(columns.squares, 1e300)) / columns.n_nodes
         edges = len(scales) - self.n_features
         return replace(
@@ -314,6 +315,7 @@ class Density:
         than six times as long to a gap of 2 % where it was worst, on the others DENSE took at most
         twice as long.
         """
+        # Below a tenth of all possible entries: dense features have all of them.
         few = self.entries < 0.1 * self.n_features * self.n_samples
         return SPARSE if few and self.common <= 0.5 * self.sizes else DENSE
 
