@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from robustruct.errors import InvalidInputError
+
 if TYPE_CHECKING:
     from robustruct.cli.loss import ChosenLoss
+    from robustruct.formats.rows import Roles
     from robustruct.losses import Loss
     from robustruct.models.fitting.targets import TargetLike
 
@@ -93,7 +96,7 @@ class CostOptions:
             "5. A star stands for every label. May be repeated; later ones win.",
         ),
     ] = None
-    order: Annotated[
+    label_order: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL,LABEL,...",
@@ -105,7 +108,8 @@ class CostOptions:
         """Return the loss, for labels that are read later."""
         from robustruct.cli.loss import ChosenLoss
 
-        order = None if self.order is None else [part.strip() for part in self.order.split(",")]
+        given = self.label_order
+        order = None if given is None else [part.strip() for part in given.split(",")]
         return ChosenLoss(self.loss or default, self.cost or (), order, encoding)
 
     def name(self, default: str) -> str:
@@ -119,7 +123,58 @@ class CostOptions:
         arguments = [] if loss == "hamming" else ["--loss", loss]
         for cost in self.cost or ():
             arguments += ["--cost", cost]
-        return arguments + ([] if self.order is None else ["--order", self.order])
+        return arguments + ([] if self.label_order is None else ["--label-order", self.label_order])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Options that say what the columns of a table mean."""
+
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,...]",
+            help="The data are a table, CSV or Parquet, with a row for each node: the column, or "
+            "columns, that tell samples apart, such as subject,night.",
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of a table that orders the rows of a sample, such as a time.  [default: "
+            "as they come]",
+        ),
+    ] = None
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of a table that holds labels.")
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="Columns of a table that hold features.  [default: all others]",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        given = {"order": self.order, "label": self.label, "features": self.features}
+        alone = [name for name, value in given.items() if value is not None]
+        if self.by is None and alone:
+            hint = " The order of labels is --label-order." if "order" in alone else ""
+            raise InvalidInputError(
+                f"--{alone[0]} is about tables, and needs the column that tells samples apart "
+                f"(--by COLUMN).{hint}"
+            )
+
+    def roles(self, weight: str | None = None) -> Roles | None:
+        """Return what the columns mean; None if the data are no table."""
+        from robustruct.formats.rows import Roles
+
+        if self.by is None:
+            return None
+        listed = None if self.features is None else tuple(self.features.split(","))
+        return Roles(tuple(self.by.split(",")), self.order, self.label, weight, listed)
 
 
 def command(run: Callable[[Any], None], options: type[Any]) -> Callable[..., None]:

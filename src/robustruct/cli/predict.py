@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +19,7 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
     actions_of,
 )
 
@@ -70,6 +71,7 @@ class PredictOptions:
     ] = AUTO
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -99,12 +101,12 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
-    unless --known says that they are known.
+    lines get the fields predicted, best and probabilities; tables become CSV with more columns.
+    Labels in the file are not looked at, unless --known says that they are known.
     With --json or --spans every format becomes JSON lines; there a span has its first node, the
     node after its last, its type and its probability.
 
-    Large files are no problem: a few hundred samples are in memory at once.
+    Large files are no problem: a few hundred samples are in memory at once, tables excepted.
     """
     with errors.ready(options.quiet):
         predict(options)
@@ -133,10 +135,10 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             stream.flush()
             show(f"{done:,} samples", pace.left(lines.fraction))
 
-        if not lines.head(1):
+        if lines.is_empty:
             print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
             return {"n_samples": 0}
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = answered(
             estimator,
             form,

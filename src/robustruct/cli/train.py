@@ -118,8 +118,8 @@ def train_cli(options: TrainOptions) -> None:
 
     The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
     after each sentence, the label in the last column), CRFsuite's attributes, or graphs as JSON
-    lines. The model remembers how its input becomes features, so that predict needs only the model
-    and a file.
+    lines; with --by, tables as CSV or Parquet. The model remembers how its input becomes features,
+    so that predict needs only the model and a file.
 
     Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
 

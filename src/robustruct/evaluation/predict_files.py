@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,7 +14,9 @@ from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
 from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
+from robustruct.formats.rows import Roles
 from robustruct.formats.sample import Answer, Format, Sample, as_options
+from robustruct.formats.table import TableFormat
 from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
@@ -22,9 +25,17 @@ from robustruct.models.prediction import ActionsLike
 CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
 
-def input_format(model: StructuredModel, lines: Lines) -> Format:
-    """Return the format in which to read these lines for this model."""
+def input_format(model: StructuredModel, lines: Lines, roles: Roles | None = None) -> Format:
+    """Return the format in which to read these lines for this model.
+
+    ``roles`` are those of the columns of a table; a model that was trained on one knows them.
+    """
     state = getattr(model, "input_", None)
+    if roles is not None:
+        form = None if state is None else restored(state)
+        if isinstance(form, TableFormat) and roles.features is None:
+            roles = replace(roles, features=form.roles.features)
+        return TableFormat.found(lines, roles)
     if state is not None:
         return restored(state)
     name = recognised_name(lines)
@@ -118,8 +129,18 @@ def write_answers(
     Without a format each becomes a JSON line with the answer alone.
     """
     n = 0
-    for sample, answer in pairs:
-        text = json.dumps(as_json(answer)) + "\n" if form is None else form.render(sample, answer)
+
+    def counted() -> Iterator[tuple[Sample, Answer]]:
+        nonlocal n
+        for pair in pairs:
+            yield pair
+            n += 1
+
+    if form is None:
+        texts = (json.dumps(as_json(answer)) + "\n" for _, answer in counted())
+    else:
+        texts = form.rendered(counted())  # type: ignore[assignment]
+    for text in texts:
         try:
             stream.write(text.encode(encoding))
         except UnicodeEncodeError as error:
@@ -128,5 +149,4 @@ def write_answers(
                 f"the answer holds {missing!r}, which {encoding} lacks; choose another encoding, "
                 "such as utf-8."
             ) from None
-        n += 1
     return n

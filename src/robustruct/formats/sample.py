@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -72,6 +72,11 @@ class Format(ABC):
         ``answer.probabilities`` has those of all labels of each node, by label, and
         ``answer.best`` pairs of labels and score, best first.
         """
+
+    def rendered(self, pairs: Iterable[tuple[Sample, Answer]]) -> Iterator[str]:
+        """Yield the text of a file of these samples with their answers."""
+        for sample, answer in pairs:
+            yield self.render(sample, answer)
 
     def values(self, sample: Sample, name: str) -> list[Any]:
         """Return one value per node: those of a column, or of a field of this name."""
