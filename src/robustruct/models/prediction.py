@@ -147,13 +147,13 @@ class Prediction(Estimator):
                 field="known",
             )
         weights = label_weights(labels, batch, self.classes_, "known")
-        if not relaxes(self.objective, self.inference, batch, found.n_labels):
+        if not relaxes(self.inference, batch, found.n_labels):
             check_agreement(found, weights, "known", np.arange(batch.n_samples))
         return narrowed(found, weights)
 
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         if relaxed:
             from robustruct.game.relaxed import relaxed_labelling
 
@@ -294,9 +294,12 @@ class Prediction(Estimator):
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        return marginals(
-            at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
-        ).nodes
+        found = at_temperature(found, self.absolute_temperature_)
+        if relaxes(self.inference, found.batch, found.n_labels):
+            from robustruct.game.relaxed_smooth import relaxed_marginals
+
+            return relaxed_marginals(found, self.n_jobs)
+        return marginals(found, n_jobs=self.n_jobs).nodes
 
     def _games(
         self,
@@ -318,14 +321,16 @@ class Prediction(Estimator):
             part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, predicted_first(cost), weight[nodes])
+            relaxed = relaxes(self.inference, part.batch, k)
             if self.temperature_ > 0:
+                from robustruct.game.relaxed_smooth import play_relaxed_smooth
                 from robustruct.game.smooth import play_smooth
 
+                playing = play_relaxed_smooth if relaxed else play_smooth
                 temperature = self.absolute_temperature_
-                play, _, _ = play_smooth(game, temperature, SMOOTH_TOL, self.n_jobs)
+                play, _, _ = playing(game, temperature, SMOOTH_TOL, self.n_jobs)
                 solved.append((game, play))
                 continue
-            relaxed = relaxes(self.objective, self.inference, part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
@@ -372,7 +377,7 @@ class Prediction(Estimator):
         if self._unrestricted(found):
             return found
         self._best(found)
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         return found if relaxed else without_impossible(found, self.n_jobs)
 
     # ------------------------------------------------------------------------- for users
@@ -572,6 +577,8 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         game = Game(found, predicted_first(self.cost_), weight)
         if self.temperature_ > 0:
+            if solver == "auto" and relaxes(self.inference, found.batch, found.n_labels):
+                solver = "relaxed"
             return smooth_solutions(game, self.absolute_temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)

@@ -190,12 +190,15 @@ class DistributedShards:
         regret, gain = rows.sum(axis=0).tolist()
         return regret, gain
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        value, gradient = self.local.likelihood(theta)
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret at θ, its gradient, lower regret); games are exact on a cluster."""
+        value, gradient, _ = self.local.likelihood(theta, slack, anew)
         rows, _ = self._gather("likelihood", [value], [float(theta @ theta)])
         self.collective.allreduce(gradient, "gradient")
-        return float(rows.sum()), gradient
+        total = float(rows.sum())
+        return total, gradient, total
 
     def state(self) -> dict[str, np.ndarray]:
         """Nothing: dual variables are as large as the data, and do not travel."""
