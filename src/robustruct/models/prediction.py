@@ -255,7 +255,9 @@ class Prediction(Estimator):
                 "cannot be compared with: set decision='bayes'."
             )
         remedy = "train it with a temperature above 0, or take a CRF"
-        if self.objective == "game":
+        if self.temperature_ > 0:
+            remedy = "set decision='bayes'"
+        elif self.objective == "game":
             remedy = "set decision='predictor'"
         raise IncompatibleError(
             "decision='map' takes the labelling of the highest score, and scores are not in the "
