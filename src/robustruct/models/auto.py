@@ -46,6 +46,10 @@ class AutoModel(StructuredModel):
         decision ``decision_`` and its scale ``decision_scale_``.
     trials_ : list of Tried
         All that was tried, with the score of each: minus the mean cost on held-out samples.
+    forecast_ : Forecast
+        The mean cost per node that new samples like these will have: ``mean`` with the 95 %
+        interval ``lower``, ``upper``, from ``n_samples`` held-out samples. Corrected for having
+        been the best of many, as the score of what was chosen is not.
 
     Examples
     --------

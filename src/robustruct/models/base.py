@@ -346,6 +346,8 @@ class StructuredModel(Certifying, Inspection):
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
             learnt["decision_scale_"] = choice.best.scale
+            if choice.forecast is not None:
+                learnt["forecast_"] = choice.forecast
         if self.decision != "auto":
             learnt["decision_"] = self.decision
         return learnt

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from robustruct.models.fitting.forecast import Forecast
 
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
@@ -82,6 +85,8 @@ class Choice:
     tried: Sequence[Tried]
     start: np.ndarray | None = None
     """Weights for training to start from, where it has to be quick."""
+    forecast: Forecast | None = None
+    """What it will cost."""
 
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:
