@@ -32,7 +32,7 @@ from robustruct.cli.options import (
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
 from robustruct.cli.scale import Scale
-from robustruct.cli.tables import finite_or_word, number, table
+from robustruct.cli.tables import expected, finite_or_word, forecast_of, number, table
 from robustruct.errors import InvalidInputError, errors_at_lines
 from robustruct.status import Status
 
@@ -212,6 +212,7 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
         "span_rule": _span_rule(estimator),
         "alpha": estimator.alpha_,
         "alpha_scores": getattr(estimator, "alpha_scores_", None),
+        "forecast": forecast_of(estimator),
         "n_tried": len({one.setting for one in getattr(estimator, "trials_", ())}),
         "gap": estimator.duality_gap_,
         "tol": estimator.tol,
@@ -342,6 +343,8 @@ def _summary(result: dict[str, Any]) -> str:
         ["alpha", number(result["alpha"])],
         ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
     ]
+    if result["forecast"] is not None:
+        rows.append(["expected cost", expected(result["forecast"])])
     if result["validation_loss"] is not None:
         rows.append(["validation loss", f"{result['validation_loss']:.4f}"])
     if result["alpha_scores"] is not None:

@@ -149,6 +149,9 @@ class AGM(StructuredModel):
         With a choice of alpha or temperature: objective, temperature, alpha, decision with its
         scale, and score (minus the mean cost on held-out samples) of what was tried, whether
         training reached its tolerance, and in how many folds.
+    forecast_ : Forecast
+        With a choice: the mean cost per node that new samples will have (mean, lower, upper,
+        n_samples), corrected for having been the best of many.
     alpha_scores_ : dict
         The best score of each alpha at ``temperature_``, without those that missed the tolerance.
     validation_loss_ : float

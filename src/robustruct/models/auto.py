@@ -51,6 +51,10 @@ class AutoModel(StructuredModel):
     trials_ : list of Tried
         All that was tried, with the score of each: minus the mean cost on held-out samples,
         or that of the target.
+    forecast_ : Forecast
+        The mean cost per node that new samples like these will have: ``mean`` with the 95 %
+        interval ``lower``, ``upper``, from ``n_samples`` held-out samples. Corrected for having
+        been the best of many, as the score of what was chosen is not. With a target there is none.
 
     Examples
     --------

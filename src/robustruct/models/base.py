@@ -360,6 +360,8 @@ class StructuredModel(Certifying, Inspection):
             learnt["decision_scale_"] = choice.best.scale
             if choice.best.rule is not None:
                 learnt["span_rule_"] = choice.best.rule
+            if choice.forecast is not None:
+                learnt["forecast_"] = choice.forecast
         if self.decision != "auto":
             learnt["decision_"] = self._decision
         if learnt["decision_"] == "spans":

@@ -38,6 +38,7 @@ from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
 from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number, is_span_rule
+from robustruct.models.fitting.forecast import Forecast
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.certificates import ROUNDING, Record, records
@@ -255,6 +256,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "input_": _is_dict,
     "alpha_": lambda value: is_number(value) and 0 < value < math.inf,
     "trials_": _are_trials,
+    "forecast_": lambda value: isinstance(value, Forecast) and value.is_sound,
     "history_": _are_records,
     "n_iter_": _is_count,
     "status_": lambda value: isinstance(value, Status),
@@ -401,6 +403,7 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,
+    "Forecast": lambda parts: Forecast(*parts),
 }
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from robustruct.formats.container import checksum
 from robustruct.metrics import SpanCost
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.forecast import Forecast
 from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.parameters import is_search
 from robustruct.objectives.adversarial import arrays_of
@@ -48,6 +49,9 @@ def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> C
         ]
         tried = [Tried(kind, float(heat), *others) for kind, heat, *others in rows]
         sound = tried and all(one.is_sound and one.objective in objectives for one in tried)
+        given = checkpoints.description.get("forecast")
+        expected = None if given is None else Forecast(*given)
+        sound = sound and (expected is None or expected.is_sound)
     except (TypeError, ValueError, OverflowError):
         sound = False
     if not sound:
@@ -55,7 +59,7 @@ def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> C
             f"the checkpoint in {checkpoints.folder!r} lists trials that no fit has made: "
             f"{shown(listed)}. Remove it."
         )
-    return Choice.of(tried)
+    return replace(Choice.of(tried), forecast=expected)
 
 
 def claim(
@@ -98,6 +102,7 @@ def begun(
             [one[0], str(one[1]), *(astuple(x) if isinstance(x, SpanCost) else x for x in one[2:])]
             for one in model.trials_
         ]
+        extra["forecast"] = getattr(model, "forecast_", None)
     parts: dict[str, Keepable] = {"progress": progress}
     if stopper is not None:
         parts["stopping"] = stopper

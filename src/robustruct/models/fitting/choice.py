@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from robustruct.metrics import SpanCost
 from robustruct.spans import SpanRule
+
+if TYPE_CHECKING:
+    from robustruct.models.fitting.forecast import Forecast
 
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
@@ -93,6 +96,8 @@ class Choice:
     tried: Sequence[Tried]
     start: np.ndarray | None = None
     """Weights for training to start from, where it has to be quick."""
+    forecast: Forecast | None = None
+    """What it will cost."""
 
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> Choice:

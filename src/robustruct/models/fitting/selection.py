@@ -23,6 +23,7 @@ from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.fitting.dependence import are_like_neighbours
+from robustruct.models.fitting.forecast import Candidates, Forecast, forecast
 from robustruct.models.fitting.splitting import group_codes, splits
 from robustruct.models.fitting.targets import Form, Target, TargetLike, implied
 from robustruct.models.fitting.trials import (
@@ -67,6 +68,8 @@ whenever it goes on. Held-out costs after 15 passes were within 3 % of those aft
 SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
 FINALISTS = (8, 4, 3)
 """How many settings run on the second fold, on the third and on each that follows, at most."""
+TRIALS = 12, 14
+"""On the first fold, and on all others, as a rule: for a word on how long the choice will take."""
 FINAL_FIT = 2.0  # times as long as on a fold: it has more samples and a smaller tolerance
 
 
@@ -132,7 +135,7 @@ def choose(
             "better one.",
             CutShort,
         )
-    choice = Choice.of(race.tried())
+    choice = replace(Choice.of(race.tried()), forecast=race.forecast())
     if max_time is None:  # then the model is, to the bit, that of a fit with these parameters
         return choice
     return replace(choice, start=race.folds[0].start(choice.best.setting))
@@ -469,6 +472,41 @@ class Race:
             ]
         return found
 
+    def forecast(self) -> Forecast | None:
+        """What the best setting will cost on new samples; see the module of that name."""
+        if self.target is not None:  # what was measured is no cost
+            return None
+        trusted = [entry for entry in self.ranked() if entry.trusted]
+        every = trusted or self.ranked()
+        best, n_folds = every[0], len(every[0].found)
+        ids = [fold.test if fold.groups is None else fold.groups for fold in self.folds[:n_folds]]
+        n_units, unit_of = _numbered(ids)
+
+        def totals(parts: Sequence[np.ndarray]) -> np.ndarray:
+            placed = zip(unit_of, parts, strict=False)  # of the first folds
+            return np.sum([np.bincount(at, part, n_units) for at, part in placed], axis=0)
+
+        own = [found[best.best] for found in best.found]
+        candidates = []
+        for n in range(1, n_folds + 1):
+            ran = [entry.found for entry in every if len(entry.found) == n]
+            parts = [
+                totals([of_fold[one].costs for of_fold in found])
+                for found in ran
+                for one in found[-1]
+                if all(one in of_fold for of_fold in found)
+            ]
+            if parts:
+                of_best = totals([trial.costs for trial in own[:n]])
+                weights = totals([trial.weights for trial in own[:n]])
+                candidates.append(Candidates(np.stack(parts), of_best, weights))
+        weights = totals([trial.weights for trial in own])
+        n_samples = len(np.unique(np.concatenate([fold.test for fold in self.folds[:n_folds]])))
+        held = [fold.held_out for fold in self.folds[:n_folds]]
+        one_mistake = float(held[0].cost.max()) / sum(len(part.truth) for part in held)
+        costs = totals([trial.costs for trial in own])
+        return forecast(costs, weights, candidates, n_samples, one_mistake)
+
     # ---------------------------------------------------------------------------------- time
 
     def left(self) -> float:
@@ -498,8 +536,23 @@ class Race:
         return max(min(self.share, self.left() - self._final_fit()), 0.0)
 
     def _tell(self, place: Place, fold: int) -> None:
-        left = None if self.max_time is None else max(self.left(), 0.0)
-        self.show(f"{self.setting(place)}, fold {fold + 1} of {len(self.splits)}", left)
+        self.show(f"{self.setting(place)}, fold {fold + 1} of {len(self.splits)}", self.expected())
+
+    def expected(self) -> float | None:
+        """Seconds until the model is trained, as the trials so far let expect."""
+        if not self.entries:
+            return self.max_time
+        later = sum(len(one.found) - 1 for one in self.entries.values())
+        first = max(TRIALS[0] - len(self.entries), 0 if later else 1)
+        rest = max(TRIALS[1] - later, 0) if len(self.splits) > 1 else 0
+        seconds = sum(one.seconds for one in self.entries.values()) / len(self.entries)
+        return min(seconds * (first + rest) + self._final_fit(), max(self.left(), 0.0))
+
+
+def _numbered(ids: Sequence[np.ndarray]) -> tuple[int, list[np.ndarray]]:
+    """(how many different ids there are, their numbers in the place of each)."""
+    known, numbers = np.unique(np.concatenate(ids), return_inverse=True)
+    return len(known), np.split(numbers, np.cumsum([len(part) for part in ids])[:-1])
 
 
 def steps_to_unfelt(problem: Problem, first: float) -> int:
