@@ -26,7 +26,7 @@ import numpy as np
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features import FeatureSpace, PackedNames
 from robustruct.features.columns import AttributeColumns
-from robustruct.formats.output import replaced
+from robustruct.formats.output import checked_path, replaced
 from robustruct.models.crf import CRF
 
 MAGIC = b"lCRF"
@@ -108,9 +108,7 @@ def _end(body: bytes) -> int:
     return HEADER.size + len(body) + -len(body) % 4
 
 
-def _references(
-    kind: bytes, source: np.ndarray, numbers: np.ndarray, n: int, start: int
-) -> bytes:
+def _references(kind: bytes, source: np.ndarray, numbers: np.ndarray, n: int, start: int) -> bytes:
     """For each of n sources the numbers of its features; they are sorted by source."""
     cuts = np.searchsorted(source, np.arange(n + 1))
     offsets, pieces, at = [], [], start + CHUNK.size + 4 * n
@@ -198,7 +196,10 @@ def _turned(value: int, by: int) -> int:
 
 def is_crfsuite(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as CRFsuite's do."""
-    with open(path, "rb") as file:
+    name = checked_path(path)
+    if not os.path.isfile(name):  # reading from a pipe would take what a reader of it needs
+        return False
+    with open(name, "rb") as file:
         return file.read(4) == MAGIC
 
 
@@ -218,7 +219,9 @@ def _restored(data: bytes) -> CRF:
     _, size, kind, version, _, n_labels, n_names, *offsets = HEADER.unpack_from(data)
     if size != len(data) or kind != KIND or version != VERSION:
         raise ValueError(f"{len(data)} bytes of kind {kind!r}, version {version}")
-    labels, names = (_names(data, at, n) for at, n in zip(offsets[1:3], (n_labels, n_names), strict=True))
+    labels, names = (
+        _names(data, at, n) for at, n in zip(offsets[1:3], (n_labels, n_names), strict=True)
+    )
     mark, _, n = CHUNK.unpack_from(data, offsets[0])
     if mark != b"FEAT" or not n_labels:
         raise ValueError("no features, or no labels")

@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
@@ -33,9 +34,7 @@ def _model() -> dict[str, Any]:
     model["weights"] = weights
     names = model.pop("names").tobytes()
     cuts = model.pop("name_offsets").tolist()
-    model["row_of"] = {
-        names[lo:hi].decode(): i for i, (lo, hi) in enumerate(zip(cuts, cuts[1:], strict=False))
-    }
+    model["row_of"] = {names[lo:hi].decode(): i for i, (lo, hi) in enumerate(pairwise(cuts))}
     return model
 
 
