@@ -367,3 +367,21 @@ def test_forged_places_are_refused(tmp_path):
         write_container(tmp_path / "f", MODEL, description, {**arrays, "coef_.places": wrong})
         with pytest.raises(InvalidInputError, match="do not fit"):
             load(tmp_path / "f")
+
+
+def test_the_command_exports(tmp_path, monkeypatch, capsys):
+    from robustruct.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    model = CRF(COST, alpha=0.01).fit(X, Y)
+    model.save("m")
+    with pytest.raises(SystemExit) as ended:
+        app(["export", "m", "tagger.py"])
+    assert ended.value.code == 0
+    assert "tagger.py" in capsys.readouterr().out
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("tagger", tmp_path / "tagger.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.predict(NEW) == model.predict(NEW)

@@ -12,6 +12,7 @@ from robustruct.cli import errors
 from robustruct.cli.certify import CertifyOptions, certify_cli
 from robustruct.cli.compare import CompareOptions, compare_cli
 from robustruct.cli.evaluate import EvaluateOptions, evaluate_cli
+from robustruct.cli.export import export_cli
 from robustruct.cli.inspect import inspect_cli
 from robustruct.cli.options import command
 from robustruct.cli.predict import PredictOptions, predict_cli
@@ -51,6 +52,7 @@ for name, called in (
     ("evaluate", command(evaluate_cli, EvaluateOptions)),
     ("certify", command(certify_cli, CertifyOptions)),
     ("inspect", inspect_cli),
+    ("export", export_cli),
     ("compare", command(compare_cli, CompareOptions)),
 ):
     app.command(name, epilog=errors.HELP)(called)
