@@ -494,6 +494,29 @@ class StructuredModel(Certifying, Inspection):
 
         save(self, path)
 
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write a model of chains for programs in which robustruct is not installed.
+
+        ``"tagger.py"`` becomes a module that needs numpy alone, with its weights beside it in
+        ``"tagger.npz"``: ``predict`` and, for a CRF, ``predict_proba`` give the answers of this
+        model. Decisions are the best labelling or those of least expected cost with the scale that
+        was chosen; decision="predictor" solves games, and is refused.
+
+        ``"name.crfsuite"`` becomes a model file of CRFsuite, from attributes with names and labels
+        that are text. Its taggers (python-crfsuite and others) predict the best labelling, as this
+        model does with decision="map", and `robustruct.load` reads such files. A bias is the
+        attribute "(bias)", which each item needs then; the CRF of
+        `robustruct.compat.sklearn_crfsuite` has none.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends with ".py" or ".crfsuite".
+        """
+        from robustruct.models.export import export
+
+        export(self, path)
+
     # --------------------------------------------------------------------------------- scikit-learn
 
     def __getstate__(self) -> dict[str, Any]:
