@@ -1,8 +1,9 @@
 """Costs and intervals of the experiment on personal data, against counts by hand."""
 
 import numpy as np
-import personal_data
 import pytest
+
+import personal_data
 
 
 def test_costs_are_those_of_the_table() -> None:
