@@ -80,7 +80,9 @@ def test_snakes(data_home):
     assert (len(train), len(test)) == (200, 100)
     for data in (train, test):
         for graph, labels in zip(data.X, data.y, strict=True):
-            assert np.bincount(labels, minlength=11)[1:].tolist() == [1] * 10  # a snake of ten cells
+            assert (
+                np.bincount(labels, minlength=11)[1:].tolist() == [1] * 10
+            )  # a snake of ten cells
             assert graph.n_nodes == len(labels)
             assert graph.node_features.sum() == 9 * len(labels)  # a colour in each window's cell
             assert graph.edge_features.sum() == 18 * len(graph.edges)
