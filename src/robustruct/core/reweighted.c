@@ -8,7 +8,7 @@
  * so V bounds the exact value from above (tree-reweighted: Wainwright, Jaakkola and Willsky 2005). By
  * duality, with an edge's scores divided by the share rho_e of forests that it is in,
  *
- *     V(ψ) = min over p, λ   mean over F of T log Z_F((ψ + w L'p + λ_F) / T),   Σ_F λ_F = 0 at each node.
+ *     V(ψ) = min over p, λ   mean over F of T log Z_F((ψ + w L'p + λ_F) / T),   Σ_F λ_F = 0.
  *
  * Any p and λ give an upper bound. It is minimised node by node: the best λ at a node makes its
  * marginals in all forests equal, the best p is that of a game on the node alone. Messages of all
@@ -589,15 +589,38 @@ static void begin(const Sample *own, const RelaxedGibbs *point, const double *mu
     }
 }
 
+/* Memory for samples of up to n nodes, m edges and ``rows`` nodes times forests; NULL if there is none.
+ * All of it is behind own->score. */
+static double *lay_out(Index n, Index m, Index rows, Sample *own, Work *work)
+{
+    const Index k = own->k, actions = own->actions, wide = max_index(k, actions);
+    double **parts[] = {&own->score,        &own->exps,   &own->top,         &work->shift,
+                        &work->up,          &work->below, &work->down,       &work->best.shift,
+                        &work->last.shift,  &work->base,  &work->best.p,     &work->last.p,
+                        &work->pace,        &work->belief, &work->other,     &work->sum,
+                        &work->line,        &work->few,   &work->costs,      &work->slopes,
+                        &work->before,      &work->pair,  &work->plan};
+    const Index sizes[] = {m * k * k, m * k * k,   m,           rows * k, rows * k, rows * k,
+                           rows * k,  rows * k,    rows * k,    n * k,    n * actions, n * actions,
+                           n,         k,           k,           k,        wide,     wide,
+                           wide,      wide,        wide,        k * k,    k * k};
+    const int count = sizeof sizes / sizeof *sizes;
+    Index total = 0;
+    for (int x = 0; x < count; x++) total += sizes[x];
+    double *numbers = NEW(double, total), *at = numbers;
+    for (int x = 0; numbers && x < count; at += sizes[x++]) *parts[x] = at;
+    return numbers;
+}
+
 /* Samples first .. last-1, to a gap of effort->allowed[s]; ``player`` is FREE where p is to be chosen,
  * else costs play no part. point, in: where to start, out: what was reached. lower, upper (S), out:
  * bounds on V; lower is -inf where forbidden pairs kept edges from being fitted. */
-API Index solve_reweighted(Index first, Index last, const SmoothGames *game, const SpanningForests *forests,
-                           const SmoothSettings *settings, const Effort *effort,
-                           const RelaxedGibbs *point, double *lower, double *upper)
+API Index solve_reweighted(Index first, Index last, const SmoothGames *game,
+                           const SpanningForests *forests, const SmoothSettings *settings,
+                           const Effort *effort, const RelaxedGibbs *point, double *lower,
+                           double *upper)
 {
-    const Index k = game->n_labels, actions = game->n_actions, wide = max_index(k, actions);
-    const Index *offsets = game->structure.offsets;
+    const Index k = game->n_labels, *offsets = game->structure.offsets;
     const Index *chords = game->structure.chord_offsets;
     Index n = 0, m = 0, rows = 0, bits = 1;
     for (Index s = first; s < last; s++) {
@@ -606,23 +629,16 @@ API Index solve_reweighted(Index first, Index last, const SmoothGames *game, con
         rows = max_index(rows, forests->rows[s + 1] - forests->rows[s]);
     }
     while ((Index)1 << bits < 2 * m) bits++;
-    Index *indices = NEW(Index, 2 * n + 1 + 4 * m + ((Index)1 << bits));
-    double *numbers = NEW(double, 2 * m * k * k + m + 6 * rows * k + n * k + 2 * n * actions + n + 3 * k + 5 * wide + 2 * k * k);
-    Sample own = {.k = k, .actions = actions, .T = settings->temperature, .plays = settings->player == FREE, .game = game};
-    own.upright = NEW(bool, m);
+    Sample own = {.k = k, .actions = game->n_actions, .T = settings->temperature, .game = game};
     Work work;
+    Index *indices = NEW(Index, 2 * n + 1 + 4 * m + ((Index)1 << bits));
+    double *numbers = lay_out(n, m, rows, &own, &work);
+    own.upright = NEW(bool, m), own.plays = settings->player == FREE;
     const bool routed = new_routes(k, &work.routes), enough = indices && numbers && own.upright;
     if (enough && routed) {
         own.first = indices, own.above = indices + n + 1, own.slot = own.above + m;
         own.kind = own.slot + m;
         Index *keys = own.kind + m, *position = keys + m, *place = position + n;
-        double **parts[] = {&own.score, &own.exps, &own.top, &work.shift, &work.up, &work.below,
-                            &work.down, &work.best.shift, &work.last.shift, &work.base, &work.best.p, &work.last.p, &work.pace, &work.belief, &work.other, &work.sum,
-                            &work.line, &work.few, &work.costs, &work.slopes, &work.before, &work.pair, &work.plan};
-        const Index sizes[] = {m * k * k, m * k * k, m, rows * k, rows * k, rows * k, rows * k,
-                               rows * k, rows * k, n * k, n * actions, n * actions, n, k, k, k, wide, wide, wide, wide, wide, k * k, k * k};
-        for (int x = 0; x < 23; numbers += sizes[x++]) *parts[x] = numbers;
-        numbers = own.score;
         for (Index s = first; s < last; s++) {
             own.n = offsets[s + 1] - offsets[s];
             own.count = (forests->rows[s + 1] - forests->rows[s]) / max_index(own.n, 1);
