@@ -215,7 +215,9 @@ class Prediction(Estimator):
 
     def _refuse_actions(self) -> None:
         remedy = "train it with a temperature above 0, or take a CRF"
-        if self.objective == "game":
+        if self.temperature_ > 0:
+            remedy = "set decision='bayes'"
+        elif self.objective == "game":
             remedy = "set decision='predictor'"
         raise IncompatibleError(
             "decision='map' takes the labelling of the highest score, and scores are not in the "

@@ -205,7 +205,7 @@ class Summary:
 def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
     bad = corpus.bad_labels if isinstance(corpus, CleanCorpus) else NONE_BAD
-    if not len(corpus):
+    if not len(corpus):  # its samples may all have been dropped, which is still to be told
         return Summary(FeatureSummary(), None, bad)
     with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)

@@ -117,7 +117,7 @@ class CentredAscent:
             mean = self.seen.total_gap / self.outline.n_samples
             spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
         self._outer = None
-        self.seen = self.shards.round(self.theta, self.centre, spec)
+        self.seen = self.shards.round(self.theta, spec)
 
     @property
     def has_seen(self) -> bool:

@@ -171,7 +171,7 @@ class LocalShards:
         return counts
 
     def changes(
-        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec, pace: np.ndarray
+        self, theta: np.ndarray, spec: PassSpec, pace: np.ndarray
     ) -> tuple[PassStats, np.ndarray, np.ndarray]:
         """What `round` would do, with each row of θ taken to move ``pace`` times as far.
 
@@ -191,10 +191,10 @@ class LocalShards:
                 shard.mark_columns(shard.order(number, spec), marks)
             rows = np.flatnonzero(marks)
             kept, place = by_row[rows], np.arange(len(rows))
-            seen = self.round(theta, centre, spec, np.concatenate([rows, edges]))
+            seen = self.round(theta, spec, np.concatenate([rows, edges]))
         else:
             with self._keeping(pace) as found:
-                seen = self.round(theta, centre, spec)
+                seen = self.round(theta, spec)
             rows = np.flatnonzero(found.place >= 0)
             kept, place = found.values, found.place[rows]
         nodes = _taken(by_row, rows, kept, place, pace)
@@ -227,7 +227,6 @@ class LocalShards:
     def round(
         self,
         theta: np.ndarray,
-        centre: np.ndarray,
         spec: PassSpec,
         rows: np.ndarray | None = None,
     ) -> PassStats:

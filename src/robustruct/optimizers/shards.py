@@ -92,7 +92,7 @@ class Shards(SamplesOutline, Protocol):
     def retune(self, tuning: Tuning) -> None:
         """Reset the dual variables and use other settings."""
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place."""
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
