@@ -203,6 +203,8 @@ class Tuning:
     """Where kappa starts, and how far it is lowered when the gap stops falling."""
     sparse: bool = False
     """Whether weights are shared little, among samples and among the nodes of one."""
+    even: bool = True
+    """Whether columns are about as large as each other, or small."""
     natural: bool = False
     """Whether adversaries are Gibbs distributions, kept by their natural parameters."""
 
@@ -295,6 +297,7 @@ class Density:
             return replace(self.regime(), pull=pull)
         least = SMALL * np.sqrt(self.alpha * per_node / row_entries)
         scales = columns.scales(float(least))
+        even = bool(np.all(scales == 1.0))
         if spread and self.regime().sparse:
             scales *= columns.stiffness(FREQUENT * self.n_samples, STIFFEST)
         # Sums of squares may be infinite where features are huge, and kappa must not.
@@ -304,6 +307,7 @@ class Density:
             self.regime(),
             scales=Scales.of(scales, (self.n_features, edges), self.n_labels),
             pull=max(pull, size / per_node - self.alpha),
+            even=even,
         )
 
     def regime(self) -> Tuning:
