@@ -296,12 +296,13 @@ class Prediction(Estimator):
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        found = at_temperature(found, self.absolute_temperature_)
-        if relaxes(self.inference, found.batch, found.n_labels):
-            from robustruct.game.relaxed_smooth import relaxed_marginals
+        found, batch = at_temperature(found, self.absolute_temperature_), found.batch
+        if not relaxes(self.inference, batch, found.n_labels):
+            return marginals(found, n_jobs=self.n_jobs).nodes
+        from robustruct.game.relaxed_smooth import relaxed_marginals
 
-            return relaxed_marginals(found, self.n_jobs)
-        return marginals(found, n_jobs=self.n_jobs).nodes
+        parts = chunks(batch, found.n_labels**2)  # edge marginals take much room
+        return _joined([relaxed_marginals(found.part(*part), self.n_jobs) for part in parts])
 
     def _games(
         self,
