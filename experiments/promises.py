@@ -296,12 +296,14 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 
 def main() -> None:
-    args = options("promises", __doc__).parse_args()
+    parser = options("promises", __doc__)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA, help="data sets (all)")
+    args = parser.parse_args()
     settings = {"limit": args.limit, "draws": DRAWS, "splits": SPLITS}
     experiment = Experiment(args, settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        keys: list[Key] = [{"data": data} for data in DATA]
+        keys: list[Key] = [{"data": data} for data in args.data]
         results = experiment.run(functools.partial(solve, settings), keys, "data sets")
     experiment.report(tables(results), results)
 
