@@ -243,8 +243,9 @@ def tables(results: Sequence[Result]) -> list[Table]:
     bounds, controlled, sets_of, reviewed = [], [], [], []
     for r in results:
         name = r["data"]
-        rows = [(f"{size} samples", found) for size, found in r["bounds"].items()]
-        rows.append((f"{list(r['bounds'])[-1]} samples, per node", r["per node"]))
+        sizes = sorted(r["bounds"], key=int)  # JSON keeps them as text
+        rows = [(f"{size} samples", r["bounds"][size]) for size in sizes]
+        rows.append((f"{sizes[-1]} samples, per node", r["per node"]))
         for what, found in rows:
             bounds.append([
                 f"{name}, {what}", f"{r['cost']:.4f}", f"{found['violated']:.3f}",
