@@ -21,6 +21,7 @@ from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
+from robustruct.objectives.partial import filled
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
 from robustruct.optimizers.tuning import Tuning, tuning_for
@@ -59,6 +60,9 @@ class Variables(Protocol):
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed."""
 
+    def rebased(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+
     def gain(self) -> float:
         """The part of the dual that is not the penalty."""
 
@@ -92,6 +96,13 @@ class ShardState:
     @cached_property
     def likelihood(self) -> Likelihood:
         return Likelihood(self.problem)
+
+    def rebase(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+        self.given, self.problem = problem, self.tuning.scales.scaled(problem)
+        self.__dict__.pop("likelihood", None)
+        if "dual" in self.__dict__:
+            self.dual.rebased(self.problem)
 
     def order(self, number: int, spec: PassSpec) -> np.ndarray:
         """The samples to visit; their order depends on the seed, the pass and the shard alone."""
@@ -130,6 +141,27 @@ class LocalShards:
         """Begin anew with other settings."""
         self.tuning = tuning
         self.shards = {n: ShardState(shard.given, tuning) for n, shard in self.shards.items()}
+
+    @property
+    def fills_in(self) -> bool:
+        """Whether some labels are filled in by the model."""
+        partial = [shard.given.partial for shard in self.shards.values()]
+        return any(one is not None and one.fills_in for one in partial)
+
+    @property
+    def conjugate(self) -> float:
+        """V*(μ) of the labels filled in; with the primal, the value that training lowers."""
+        partial = [shard.given.partial for shard in self.shards.values()]
+        return sum(one.conjugate for one in partial if one is not None)
+
+    def surplus_score(self, theta: np.ndarray) -> float:
+        """See `Problem.surplus_score`; of all shards."""
+        return sum(shard.given.surplus_score(theta) for shard in self.shards.values())
+
+    def fill_in(self, theta: np.ndarray) -> None:
+        """Fill labels in under these weights; adversaries stay where they are."""
+        for shard in self.shards.values():
+            shard.rebase(filled(shard.given, theta))
 
     @property
     def first(self) -> ShardState:

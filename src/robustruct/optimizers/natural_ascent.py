@@ -82,7 +82,8 @@ def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseA
         if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
             return ColdAscent(problems, centre=centre)
     pull = GIBBS_PULL * shards.outline.alpha
-    shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
+    if not shards.tuning.natural:  # else labels were filled in since adversaries were trained
+        shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
     return GibbsAscent(shards, centre=centre)
 
 
@@ -97,6 +98,7 @@ class NaturalAscent(Optimizer):
 
     name: ClassVar[str] = "natural_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
+    takes_partial: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
         """See `fit_pairwise`."""

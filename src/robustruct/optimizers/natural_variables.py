@@ -51,25 +51,48 @@ class NaturalVariables:
         batch = problem.design.batch
         rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
-        self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
+        plays = self.objective.player == FREE and not problem.truth_is_predictor
+        self.inv_mu = 1.0 / mu if plays else 0.0
         self.last_gap, self.temperature = np.inf, np.inf
         self.at_once = min(AT_ONCE, max(1, batch.n_samples // 100))
-        self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
+        if self.objective.player == FREE and not plays:
+            self.p0 = padded(problem.held, 0.0)
+        else:
+            self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
         natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
         one_kind = len(rules.unary_mask) == 1
         natural[nodes] = rules.unary_mask[0 if one_kind else rules.node_kind]
         natural[nodes, truth] = CERTAIN
+        if problem.partial is not None:
+            self._open(natural, rules.unary_mask)
         natural[tables.reshape(-1, problem.n_labels)] = rules.pair_mask
         marginals = np.zeros_like(natural)
         marginals[nodes, truth] = 1.0
         gamma = np.ones(batch.n_samples, np.float32)
         self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples), gamma)
         self._count_truth()
+        if problem.partial is not None:  # marginals of what takes the truth's place
+            self.objective.moments(self.adversary, np.empty(problem.n_weights))
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
         self.regrets = np.full(batch.n_samples, np.inf)
         self._gain: float | None = None
+
+    def _open(self, natural: np.ndarray, masks: np.ndarray) -> None:
+        """Into ``natural``: the labels that are possible, where these are known in part."""
+        partial, k = self.problem.partial, self.problem.n_labels
+        assert partial is not None
+        rows = self.objective.node_rows[partial.nodes]
+        kind = self.objective.rules.node_kind[partial.nodes]
+        start = np.log(np.maximum(partial.weights, np.exp(-CERTAIN)))
+        natural[rows] = masks[0 if len(masks) == 1 else kind]
+        natural[rows[:, None], np.arange(k)] += start
+
+    def rebased(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+        self.problem = self.objective.problem = problem
+        self._gain = None
 
     def _count_truth(self) -> None:
         """Into the sums: the edges of the truth."""
@@ -172,6 +195,8 @@ class NaturalVariables:
             some = np.ascontiguousarray(order[first : first + BATCHES_A_CALL * at_once])
             counters = np.array([0, 0, min(at_once, len(some)), 0], np.int64)
             together(natural_visits, [(t == 0, counters, len(some), some, call) for t in threads])
+        if problem.truth_is_predictor:  # held, it gives nothing away
+            self.predictor_regret[:] = 0.0
 
     def _temperature(self, number: int) -> float:
         """T for the visits of a pass: small temperatures are reached from above, by halves."""

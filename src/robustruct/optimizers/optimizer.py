@@ -233,6 +233,8 @@ class Progress:
     least_fall: float = field(init=False, default=0.0)
     """Part of the gap that must be gone when passes have doubled, or training has stalled."""
     stalled: bool = field(init=False, default=False)
+    values: list[float] = field(init=False, default_factory=list)
+    """The objective after each round, where labels are filled in."""
     _has_passed: bool = field(init=False, default=False)
     resumed: bool = field(init=False, default=False)
     """Whether bounds and variables were read from a file."""
@@ -242,6 +244,16 @@ class Progress:
     def __post_init__(self) -> None:
         self.started = self.clock()
         self.theta = np.zeros(self.problem.n_weights)
+
+    def next_round(self, problem: Problem | Outline) -> Progress:
+        """Return progress with a problem that labels were filled in for, by the same clock."""
+        left = None
+        if self.max_time is not None:
+            left = max(self.max_time - (self.clock() - self.started), 0.0)
+        watch, tick, every = self.watch, self.tick, self.check_every
+        return Progress(
+            problem, self.tol, watch, tick, check_every=every, max_time=left, clock=self.clock
+        )
 
     @property
     def n_iter(self) -> int:
@@ -432,6 +444,9 @@ class Optimizer(ABC):
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
     takes_l1: ClassVar[bool] = False
+    takes_partial: ClassVar[bool] = False
+    """Whether it takes labels that are known in part: moments then are those of `Problem.truth`,
+    not of ``labels``."""
     """Whether it takes a penalty on absolute weights too."""
 
     def refusal(self, shards: SamplesOutline) -> str | None:
