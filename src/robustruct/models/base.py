@@ -23,7 +23,7 @@ from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
-from robustruct.models.fitting.filling import fill_in, first_weights
+from robustruct.models.fitting.filling import LOOSE, fill_in, first_weights
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
 from robustruct.models.inspection import Inspection
@@ -404,11 +404,15 @@ class StructuredModel(Certifying, Inspection):
             ):
                 progress.tick = tick
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
+
+                def train(on: Any, report: Progress, theta: np.ndarray | None = None) -> None:
+                    optimizer.minimise(Task(on, report, self.max_iter, seed, theta))
+
                 local = shards if isinstance(shards, LocalShards) and shards.fills_in else None
                 if local is not None:
-                    start = first_weights(local, seed) if start is None else start
-                    if start is not None:
-                        local.fill_in(start)
+                    start = first_weights(local, self.tol, train) if start is None else start
+                    local.fill_in(start)
+                    progress.tol = LOOSE * self.tol
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
                 if outline.untrained <= outline.unavoidable:  # as where there is but one label
                     progress.theta = np.zeros(outline.n_weights)
@@ -416,11 +420,7 @@ class StructuredModel(Certifying, Inspection):
                 else:
                     shards.placed(optimizer).minimise(task)
                 if local is not None:
-
-                    def again(later: Progress, theta: np.ndarray) -> None:
-                        optimizer.minimise(Task(sums, later, self.max_iter, seed, theta))
-
-                    progress.values = fill_in(local, progress, again)
+                    progress.values = fill_in(local, progress, self.tol, train)
                 return task.kept
         except KeyboardInterrupt:
             progress.interrupted = True

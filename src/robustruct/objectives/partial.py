@@ -302,6 +302,29 @@ def with_known(problem: Problem, known: KnownLabels, classes: np.ndarray) -> Pro
     return replace(problem, partial=PartialTruth(tuple(parts), open_part) if parts else None)
 
 
+def known_only(problem: Problem) -> Problem:
+    """Return the problem of the nodes whose labels are known, and the edges among them.
+
+    Rules about where sequences start and end are not for the pieces of a sequence.
+    """
+    partial, rules = problem.partial, problem.constraints
+    assert partial is not None
+    kept = np.repeat(problem.share > 0.0, np.diff(problem.design.batch.node_offsets))
+    kept[partial.nodes[(partial.weights > 0.0).sum(axis=1) > 1]] = False
+    design, places, samples = problem.design.induced(kept)
+    anywhere = np.zeros_like(rules.starts)
+    return replace(
+        problem,
+        design=design,
+        labels=problem.labels[places],
+        node_weight=problem.node_weight[places],
+        share=problem.share[samples],
+        constraints=replace(rules, starts=anywhere, ends=anywhere),
+        sample_digests=None,
+        partial=None,
+    )
+
+
 def filled(problem: Problem, theta: np.ndarray | None = None) -> Problem:
     """Return the problem with its labels filled in under these weights.
 

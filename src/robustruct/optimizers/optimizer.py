@@ -245,14 +245,14 @@ class Progress:
         self.started = self.clock()
         self.theta = np.zeros(self.problem.n_weights)
 
-    def next_round(self, problem: Problem | Outline) -> Progress:
+    def next_round(self, problem: Problem | Outline, tol: float) -> Progress:
         """Return progress with a problem that labels were filled in for, by the same clock."""
         left = None
         if self.max_time is not None:
             left = max(self.max_time - (self.clock() - self.started), 0.0)
         watch, tick, every = self.watch, self.tick, self.check_every
         return Progress(
-            problem, self.tol, watch, tick, check_every=every, max_time=left, clock=self.clock
+            problem, tol, watch, tick, check_every=every, max_time=left, clock=self.clock
         )
 
     @property
