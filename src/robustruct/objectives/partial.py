@@ -158,11 +158,6 @@ class PartOfTruth:
         plain = own.scores(np.zeros(own.n_weights) if theta is None else theta)
         scores = narrowed(plain, self.weights)
         reference = labelling_features(self.design, own.labels, own.n_labels, own.share)
-        if theta is not None and own.temperature == 0.0:
-            labels, _ = best_labelling(scores, own.n_jobs)
-            features = labelling_features(self.design, labels, own.n_labels, own.share)
-            r = np.eye(own.n_labels)[labels]
-            return replace(self, r=r, surplus=features - reference, entropy=0.0, conjugate=0.0)
         T = own.temperature if theta is not None else 1.0
         unary = scores.unary if theta is None else self._with_costs(own, scores)
         evidence = np.where(self.weights > 0.0, log_weights(self.weights), 0.0)
@@ -333,8 +328,28 @@ def filled(problem: Problem, theta: np.ndarray | None = None) -> Problem:
     partial = problem.partial
     if partial is None:
         return problem
+    if theta is not None and problem.temperature == 0.0:
+        return _labelled(problem, theta)
     parts = tuple(
         part.filled(problem, theta) if theta is None or number == partial.open else part
         for number, part in enumerate(partial.parts)
     )
     return replace(problem, partial=PartialTruth(parts, partial.open))
+
+
+def _labelled(problem: Problem, theta: np.ndarray) -> Problem:
+    """Return the problem with the best labelling that agrees with what is known."""
+    partial = problem.partial
+    if partial is None or partial.open is None:
+        return problem
+    part = partial.parts[partial.open]
+    own = part.problem(problem)
+    best, _ = best_labelling(narrowed(own.scores(theta), part.weights), own.n_jobs)
+    labels, parts = problem.labels.copy(), list(partial.parts)
+    labels[part.nodes] = best
+    # They are the labels of the problem, so nothing exceeds them.
+    nothing = np.zeros(problem.n_weights)
+    parts[partial.open] = replace(
+        part, r=np.eye(own.n_labels)[best], surplus=nothing, entropy=0.0, conjugate=0.0
+    )
+    return replace(problem, labels=labels, partial=PartialTruth(tuple(parts), partial.open))

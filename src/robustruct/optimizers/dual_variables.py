@@ -93,6 +93,9 @@ class DualVariables:
             Rules(*self.problem.label_masks, rules.pairs.flatten()),
         )
 
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Adversaries of single labellings stay at the truth, as the best ones have no moments."""
+
     def rebased(self, problem: Problem) -> None:
         """Go on with another distribution in the truth's place."""
         self.problem = problem

@@ -60,6 +60,9 @@ class Variables(Protocol):
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed."""
 
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Begin where these weights put the adversaries."""
+
     def rebased(self, problem: Problem) -> None:
         """Go on with another distribution in the truth's place."""
 
@@ -157,6 +160,12 @@ class LocalShards:
     def surplus_score(self, theta: np.ndarray) -> float:
         """See `Problem.surplus_score`; of all shards."""
         return sum(shard.given.surplus_score(theta) for shard in self.shards.values())
+
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Let adversaries begin where these weights put them, if they can begin anywhere."""
+        for shard in self.shards.values():
+            if self.tuning.natural:
+                shard.dual.begin_at(theta)
 
     def fill_in(self, theta: np.ndarray) -> None:
         """Fill labels in under these weights; adversaries stay where they are."""

@@ -84,6 +84,9 @@ def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseA
     pull = GIBBS_PULL * shards.outline.alpha
     if not shards.tuning.natural:  # else labels were filled in since adversaries were trained
         shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
+        if centre is not None and any(one.partial for one in (problems or {}).values()):
+            assert isinstance(shards, LocalShards)
+            shards.begin_at(shards.tuning.scales.divided(centre))
     return GibbsAscent(shards, centre=centre)
 
 

@@ -29,6 +29,8 @@ from robustruct.core.structs import (
     SmoothCall,
     VisitStats,
 )
+from robustruct.features import scores, split_weights
+from robustruct.features.matrix import product
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.optimizer import PassSpec
@@ -88,6 +90,27 @@ class NaturalVariables:
         start = np.log(np.maximum(partial.weights, np.exp(-CERTAIN)))
         natural[rows] = masks[0 if len(masks) == 1 else kind]
         natural[rows[:, None], np.arange(k)] += start
+
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Let every adversary be the best one against p0 under these weights."""
+        problem, adversary, k = self.problem, self.adversary, self.problem.n_labels
+        T, rules = problem.temperature, self.objective.rules
+        nodes = scores(problem.design, theta, k, problem.n_jobs).unary
+        if self.objective.player == FREE:
+            p0 = self.p0[:, :k].astype(float)
+            nodes += problem.node_weight[:, None] * (p0 @ problem.cost)
+        elif problem.truth_is_predictor:
+            nodes += problem.node_weight[:, None] * problem.cost[problem.labels]
+        nodes = (nodes - nodes.max(axis=1, keepdims=True)) / T
+        _, edges = split_weights(problem.design, theta, k)
+        tables = product(problem.design.edges, edges.reshape(-1, k * k), problem.n_jobs)
+        tables = (tables - tables.max(axis=1, keepdims=True)) / T
+        own = tables.reshape(-1, k, k)[self.objective.samples.row]
+        kind = rules.node_kind if len(rules.unary_mask) > 1 else np.zeros(1, np.intp)
+        adversary.natural[self.objective.node_rows] = padded(nodes, 0.0) + rules.unary_mask[kind]
+        at = self.objective.table_rows.reshape(-1, k)
+        adversary.natural[at] = padded(own, 0.0) + rules.pair_mask
+        self.objective.moments(adversary, np.empty(problem.n_weights))
 
     def rebased(self, problem: Problem) -> None:
         """Go on with another distribution in the truth's place."""

@@ -13,6 +13,9 @@ from robustruct.optimizers.tuning import Density
 
 MOST_ROUNDS = 50
 LOOSE = 5.0  # times the tolerance: to this gap rounds are trained, but for the last one
+SETTLED = 3.0
+"""Times the tolerance: when a round lowers the objective by less, the last one follows. More rounds
+lower it by a few per cent and take as long as all before."""
 FIRST_TOL = 0.05  # of what labels are first filled in by: it is only a start
 
 
@@ -40,14 +43,14 @@ def fill_in(
 ) -> list[float]:
     """Fill labels in under the weights of ``progress`` and train on, until the value rests.
 
-    When a round lowers it by less than ``tol``, the last one follows, which is trained to this gap.
+    When a round hardly lowers it, the last one follows, which is trained to a gap of ``tol``.
     ``minimise`` trains from some weights and reports to the progress it is given; ``progress`` in
     the end is that of the last round. Return the value after each round; it never rises.
     """
     values, last = [progress.primal + shards.conjugate], False
     while not (last or progress.interrupted or progress.stopped or progress.out_of_time):
         fall = values[-2] - values[-1] if len(values) > 1 else np.inf
-        last = fall <= tol * progress.scale(progress.primal) or len(values) >= MOST_ROUNDS
+        last = fall <= SETTLED * tol * progress.scale(progress.primal) or len(values) >= MOST_ROUNDS
         theta, before = progress.theta, shards.surplus_score(progress.theta)
         shards.fill_in(theta)
         primal = progress.primal + before - shards.surplus_score(theta)
