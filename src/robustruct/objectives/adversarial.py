@@ -389,14 +389,18 @@ class Problem:
     def take(self, samples: np.ndarray) -> Problem:
         """The problem of some of the samples, whose shares sum to 1 again."""
         nodes, share = self.design.batch.nodes_of(samples), self.share[samples]
-        return replace(
+        taken = replace(
             self,
             design=self.design.take(samples),
             labels=self.labels[nodes],
             node_weight=self.node_weight[nodes],
             share=share / share.sum(),
             sample_digests=None,
+            partial=None,
         )
+        if self.partial is None:
+            return taken
+        return replace(taken, partial=self.partial.take(taken, samples, len(self.share)))
 
     def part(self, first: int, last: int) -> Problem:
         """Restrict a problem of trees to samples first .. last-1, for one thread."""
@@ -409,6 +413,7 @@ class Problem:
             share=self.share[first:last],
             n_jobs=1,
             sample_digests=None,
+            partial=None,
         )
 
     def _stretches(self, first: int, last: int) -> list[tuple[int, int]]:

@@ -169,8 +169,12 @@ class LocalShards:
 
     def fill_in(self, theta: np.ndarray) -> None:
         """Fill labels in under these weights; adversaries stay where they are."""
-        for shard in self.shards.values():
-            shard.rebase(filled(shard.given, theta))
+        self.rebase({n: filled(shard.given, theta) for n, shard in self.shards.items()})
+
+    def rebase(self, problems: Mapping[int, Problem]) -> None:
+        """Go on with other distributions in the truth's place; adversaries stay where they are."""
+        for number, problem in problems.items():
+            self.shards[number].rebase(problem)
 
     @property
     def first(self) -> ShardState:

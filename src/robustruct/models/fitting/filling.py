@@ -51,9 +51,14 @@ def fill_in(
     while not (last or progress.interrupted or progress.stopped or progress.out_of_time):
         fall = values[-2] - values[-1] if len(values) > 1 else np.inf
         last = fall <= SETTLED * tol * progress.scale(progress.primal) or len(values) >= MOST_ROUNDS
-        theta, before = progress.theta, shards.surplus_score(progress.theta)
+        theta, earlier = progress.theta, shards.local_problems
+        primal = progress.primal + shards.surplus_score(theta)
         shards.fill_in(theta)
-        primal = progress.primal + before - shards.surplus_score(theta)
+        if primal - shards.surplus_score(theta) + shards.conjugate > values[-1]:
+            # Games are solved to a tolerance: within it, what was filled in was the best already.
+            shards.rebase(earlier)
+            last = True
+        primal -= shards.surplus_score(theta)
         later = progress.next_round(shards.outline, tol if last else progress.tol)
         minimise(shards, later, theta)
         if later.primal > primal:  # within the tolerance, these weights were the best already
