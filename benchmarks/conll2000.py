@@ -44,8 +44,8 @@ from robustruct.metrics import mean_loss, span_scores
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers import optimizer
+from robustruct.optimizers.certificates import Progress, Record
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress, Record
 from robustruct.validation import codes_of, in_user_form
 from timing import Seconds, best_time, machine, rounded, show, timed
 

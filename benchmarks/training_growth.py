@@ -34,9 +34,10 @@ import numpy as np
 from robustruct import AGM
 from robustruct.datasets import make_chains
 from robustruct.objectives.build import in_memory
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.dual_ascent import DualAscent
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress, Task
+from robustruct.optimizers.optimizer import Task
 from timing import Seconds, machine, rounded, show, timed
 
 # The varied size, and the other two.

@@ -92,7 +92,7 @@ def test_broken_sparse_matrices_are_refused_wherever_they_come_in(name):
         lambda: CRF().fit(ShardedData.from_samples(broken(), LABELS, 2)),
     ]
     for call in calls:
-        with pytest.raises(InvalidInputError, match=r"broken: .* Make it anew"):
+        with pytest.raises(InvalidInputError, match=r"broken: .* Make it again"):
             call()
 
 

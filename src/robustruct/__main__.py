@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 + SIGINT: what shells give a command that Ctrl-C has ended
 
 
 def main() -> None:

@@ -177,6 +177,6 @@ def _check_range(index: Any, size: int, what: str, field: str) -> None:
 
 def _refuse(field: str, reason: str) -> NoReturn:
     raise InvalidInputError(
-        f"{field}: the sparse matrix is broken: {reason}. Make it anew from its values "
+        f"{field}: the sparse matrix is broken: {reason}. Make it again from its values "
         "and their rows and columns."
     )

@@ -106,7 +106,8 @@ def clean_corpus(corpus: Corpus, rules: Constraints) -> CleanCorpus:
         )
 
     values = {field.name: getattr(corpus, field.name) for field in fields(Corpus)}
-    columns = ["X", "y", "sample_weight", "node_weight", "captions", *(["lines"] if lines else [])]
+    columns = ["X", "y", "sample_weight", "node_weight", "captions", "groups"]
+    columns += ["lines"] if lines else []
     *parts, bad = clean_samples(*(values[name] for name in columns), rules=rules, place=place)
     return CleanCorpus(**{**values, **dict(zip(columns, parts, strict=True))}, bad_labels=bad)
 

@@ -23,7 +23,7 @@ __all__ = [
 LONGEST_MESSAGE = 2000
 """Characters of a message: values that users pass can be of any length, and end up in it."""
 
-# Enough to recognise a value by, in a message of a few lines.
+# Levels and characters: enough to recognise a value by, in a message of a few lines.
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 3, 80, 80, 40
 

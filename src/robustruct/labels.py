@@ -130,12 +130,12 @@ def as_classes(classes: Any) -> np.ndarray:
 
 
 def category_order(y: Any) -> np.ndarray | None:
-    """Return the order of labels that are ordered Categoricals of pandas, else None.
+    """Return the order of labels that are ordered Categoricals of pandas or Enums of polars.
 
-    Numbers in ascending order give None: their values carry more than their order.
+    Others give None, and so do numbers in ascending order: their values carry more than it.
     """
     arrays = y if isinstance(y, list | tuple) else [y]
-    orders = [dtype.categories for dtype in map(_dtype, arrays) if getattr(dtype, "ordered", False)]
+    orders = [dtype.categories for dtype in map(_dtype, arrays) if _is_ordered(dtype)]
     if not orders:
         return None
     order = as_labels(list(orders[0]))
@@ -151,6 +151,12 @@ def category_order(y: Any) -> np.ndarray | None:
 
 def _dtype(labels: Any) -> Any:
     return getattr(labels, "dtype", None)
+
+
+def _is_ordered(dtype: Any) -> bool:
+    if type(dtype).__module__.startswith("polars."):
+        return type(dtype).__name__ == "Enum"
+    return bool(getattr(dtype, "ordered", False))
 
 
 def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -82,22 +82,22 @@ def stretches(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
 
 
 def over_samples(
-    work: Callable[[int, int], T], node_offsets: np.ndarray, n_jobs: int | None = -1
+    work: Callable[..., T], node_offsets: np.ndarray, n_jobs: int | None = -1, *arguments: Any
 ) -> list[T]:
-    """Call ``work(first, last)`` on ranges of samples that cover the batch; results in order.
+    """Call ``work(first, last, *arguments)`` on ranges of samples that cover the batch.
 
-    Threads help only if ``work`` releases the GIL, as every kernel does.
+    Results are in order. Threads help only if ``work`` releases the GIL, as every kernel does.
     """
     n_samples = len(node_offsets) - 1
     # A thread pays off from a few thousand nodes; below that, starting it costs more.
     most = min(n_samples, 1 + int(node_offsets[-1]) // 2000)
     wanted = 1 if most == 1 and n_jobs != 0 else min(n_threads(n_jobs), most)
     if wanted == 1:
-        return [work(0, n_samples)]
+        return [work(0, n_samples, *arguments)]
     goals = np.linspace(0, node_offsets[-1], wanted + 1)[1:-1]
     cuts = np.unique([0, *np.searchsorted(node_offsets, goals), n_samples])
-    ranges = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    return together(work, ranges)
+    ranges = zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+    return together(work, [(first, last, *arguments) for first, last in ranges])
 
 
 def over_pieces(

@@ -13,8 +13,8 @@ from robustruct.datasets import make_chains
 from robustruct.engines import ShardedData
 from robustruct.engines.local import FileShards
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import PassSpec
-from robustruct.optimizers.scaling import UNSCALED, Scales
+from robustruct.optimizers.shards import PassSpec
+from robustruct.optimizers.tuning import UNSCALED, Scales
 
 CHAINS = make_chains(n_samples=60, n_nodes=(2, 6), noise=2.0, seed=5)
 

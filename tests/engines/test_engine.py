@@ -612,13 +612,12 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     def grow():
         cluster.scale(3)
         client.wait_for_workers(3, timeout=60)
-        client.run(slow_rounds, 0.2)  # the new one loads code
-        client.run(slow_rounds, 0.02)
+        client.run(slow_rounds, 0.2)  # until its versions have been asked for, and a certificate
 
     when_passes_are_heard_of(monkeypatch, grow)
     try:
         data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
-        with slowed(client, 0.2):
+        with slowed(client, 2.0):  # until the new one is there
             # It is used from the first certificate after it joined.
             there = AGM(alpha=0.01, tol=3e-3, random_state=0).fit(data, engine=engine)
         assert engine.last_.moved == 1
@@ -653,18 +652,18 @@ def test_ctrl_c_keeps_the_best_model(client, monkeypatch, passes):
 
 def differ_once(at):
     """Have this worker steer otherwise than the others, once; runs on a worker."""
-    from robustruct.optimizers.dual_ascent import PairwiseAscent
+    from robustruct.optimizers.dual_ascent import CentredAscent
 
-    plain = PairwiseAscent._steered
+    plain = CentredAscent._steered
 
     def steered(ascent, samples, outer):
         found = plain(ascent, samples, outer)
         if ascent.n_passes == at:
-            PairwiseAscent._steered = plain
+            CentredAscent._steered = plain
             return 1.5 * found
         return found
 
-    PairwiseAscent._steered = steered
+    CentredAscent._steered = steered
 
 
 def test_workers_that_differ_notice_it_and_agree_again(client):

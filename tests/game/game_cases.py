@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustruct.core.node_games import node_equilibria
-from robustruct.game.dual_decomposition import cost_form
+from robustruct.game.node_games import cost_form
 from robustruct.game.solve import GameSolution, solve_game
 from robustruct.status import Status
 from robustruct.testing import oracles

@@ -28,7 +28,7 @@ from robustruct.testing.strategies import GameData, games
 fair = {"min_exponent": -2, "max_exponent": 1, "max_weight_exponent": 1}
 few = settings(max_examples=20)
 
-# Closed forms solve nodes that stand alone; test_closed_form.py has them.
+# Closed forms solve nodes that stand alone; test_games_without_edges.py has them.
 every_solver = pytest.mark.parametrize("solver", [n for n in SOLVERS if n != "closed_form"])
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustruct.core.node_games import ABSOLUTE, ANY, SQUARED, ZERO_ONE
-from robustruct.game.dual_decomposition import cost_form
+from robustruct.game.node_games import cost_form
 from robustruct.testing.oracles import matrix_game
 from robustruct.testing.strategies import cost_matrices
 

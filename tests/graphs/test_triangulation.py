@@ -16,7 +16,7 @@ from robustruct.core.elimination import (
 )
 from robustruct.errors import IncompatibleError
 from robustruct.graphs import Batch, chain_edges, treewidth
-from robustruct.graphs.triangulation import WIDEST, elimination
+from robustruct.graphs.elimination import WIDEST, elimination
 from robustruct.inference import best_labelling, marginals
 from robustruct.scores import Scores
 from robustruct.testing.strategies import graphs

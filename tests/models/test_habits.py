@@ -18,9 +18,9 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import Absolute, CostMatrix
 from robustruct.models import base
 from robustruct.objectives.build import in_memory
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.dual_ascent import DualAscent
 from robustruct.optimizers.lbfgs import LBFGS
-from robustruct.optimizers.optimizer import Progress
 
 
 def close(a, b, tol):
@@ -410,17 +410,17 @@ rng = np.random.default_rng(0)
 X = [rng.normal(size=(20, 30)) for _ in range(150)]
 y = [rng.integers(6, size=20) for _ in X]
 AGM(alpha=1.0, tol=0.5).fit(X[:5], y[:5])  # compile first
-from robustruct.optimizers.dual_ascent import PairwiseAscent
+from robustruct.optimizers.dual_ascent import CentredAscent
 def run_pass(self, seed):  # a signal before the first pass is whole
     os.kill(os.getpid(), signal.SIGINT)
     whole_pass(self, seed)
-whole_pass, PairwiseAscent.run_pass = PairwiseAscent.run_pass, run_pass
+whole_pass, CentredAscent.run_pass = CentredAscent.run_pass, run_pass
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     model = AGM(alpha=1e-7, tol=1e-12, max_iter=10**6).fit(X, y)
 print(caught[0].message)
 print(model.n_iter_, model.duality_gap_, np.abs(model.coef_).max())
-PairwiseAscent.run_pass = whole_pass
+CentredAscent.run_pass = whole_pass
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

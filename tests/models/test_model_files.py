@@ -5,6 +5,7 @@ import json
 import os
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,6 +244,12 @@ def test_a_format_with_other_parameters_is_refused(saved):
     rewritten(saved, format_version="2", written_by="0.0.9")
     with pytest.raises(InvalidInputError, match=r"robustruct 0\.0\.9 with format 2.*model\.save"):
         robustruct.load(saved)
+
+
+def test_a_file_that_an_earlier_writer_made_is_refused():
+    """Written by format 2's own code: AGM(alpha=0.1, random_state=0) on two samples of words."""
+    with pytest.raises(InvalidInputError, match=r"with format 2.*read: 3.*model\.save"):
+        robustruct.load(Path(__file__).parent / "data" / "format_2.safetensors")
 
 
 def test_every_cut_of_a_file_is_refused(saved):

@@ -44,6 +44,7 @@ def a_race(members=CRF_ALONE, baseline=1000.0, enough=14):
     race.members, race.alphas, race.entries = list(members), [], {}
     race.baseline, race.enough = trial(baseline), enough
     race.max_time, race.cut, race.share = None, False, math.inf
+    race.splits = [None] * 5
     race.plan = SimpleNamespace(unit=1.0, usual_alpha=lambda temperature: 1.0)
     return race
 

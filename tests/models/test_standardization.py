@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from robustruct import AGM, CRF, SSVM, AutoModel, Graph, load
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.engines.local import MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, Moments, Parts, Standardization
@@ -219,9 +219,9 @@ def test_moments_of_shards_add_up_to_those_of_all(n_shards, shift):
 
 
 def test_pieces_of_a_large_table_add_up(monkeypatch):
-    from robustruct.features import moments
+    from robustruct.features import summary
 
-    monkeypatch.setattr(moments, "PIECE", 10)
+    monkeypatch.setattr(summary, "PIECE", 10)
     rows = np.random.default_rng(0).normal(size=(101, 3)) + 50.0
     blocks = Parts.of([rows[:40], rows[40:41], rows[41:]]).nodes
     found = Moments.of(blocks, np.ones(3))
@@ -290,7 +290,7 @@ def test_folds_see_columns_as_the_last_fit_does_and_no_label_held_out():
     train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
     found = []
     for labels in (y, np.where(np.arange(150) % 2, (y + 1) % 3, y)):
-        shards = MemoryShards(Samples(X, labels))
+        shards = MemoryShards(MemorySamples(X, labels))
         plan = shards.prepare(CRF(), lambda _: None)
         fold = Fold(CRF(random_state=0), shards, plan, train, test)
         setting = Setting("likelihood", np.inf, 0.01)

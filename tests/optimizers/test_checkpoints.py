@@ -28,10 +28,10 @@ from robustruct.formats.container import ContainerKind, checksum, read_container
 from robustruct.formats.shards import ShardedData
 from robustruct.models import base
 from robustruct.objectives.build import in_memory
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import CHECKPOINT, Checkpoints, interval
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_ascent import CentredAscent, fit_ascent
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -735,8 +735,8 @@ def test_where_blocks_are_not_kept_the_weights_are(tmp_path):
         progress.keeper = Checkpoints(tmp_path, 5, resume)
         progress.keeper.claim({})
         with progress.keeper.begin({}, {"progress": progress}):
-            ascent = PairwiseAscent(Forgetful.of(problem))
-            fit_pairwise(ascent, progress, max_iter, 0)
+            ascent = CentredAscent(Forgetful.of(problem))
+            fit_ascent(ascent, progress, max_iter, 0)
         return progress
 
     first = ascended(30, resume=False)
@@ -745,7 +745,7 @@ def test_where_blocks_are_not_kept_the_weights_are(tmp_path):
     assert second.converged
     assert second.history[: len(first.history)] == first.history
     plain = Progress(problem, 1e-3)
-    fit_pairwise(PairwiseAscent(LocalShards.of(problem)), plain, 2000, 0)
+    fit_ascent(CentredAscent(LocalShards.of(problem)), plain, 2000, 0)
     assert second.dual <= plain.primal
     assert plain.dual <= second.primal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robustruct.optimizers.damping import FALL, MARGIN, Damping
+from robustruct.optimizers.distributed_shards import FALL, MARGIN, Damping
 
 
 def test_most_is_what_workers_that_meet_a_feature_can_add_up_to():

@@ -13,9 +13,9 @@ from training_cases import CASES, Enumerated, enumerated
 import robustruct
 from robustruct import CRF, Graph
 from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 from robustruct.status import Status
 
 NAMES = ["chains, absolute, weighted", "trees", "chains, forbidden", "cycles"]

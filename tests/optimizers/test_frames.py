@@ -1,4 +1,4 @@
-"""From `fit` to the kernel that trains there are few functions to read."""
+"""From `fit` to the kernels that train and that certify there are few functions to read."""
 
 import sys
 
@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from robustruct import AGM, CRF, SSVM, Graph
+from robustruct.game import game
 from robustruct.models.base import StructuredModel
+from robustruct.objectives import smooth
 from robustruct.optimizers import dual_variables, natural_variables
 
 MOST_FRAMES = 8
+MOST_FRAMES_OF_CERTIFICATES = 12
 
 CHAINS = [np.eye(3)] * 4
 CYCLES = [Graph(np.eye(3), [(0, 1), (1, 2), (2, 0)])] * 4
@@ -21,6 +24,11 @@ FITS = {
     "agm with a temperature": (AGM(temperature=1.0), CHAINS, natural_variables, "natural_visits"),
     "crf": (CRF(optimizer="natural_ascent"), CHAINS, natural_variables, "natural_visits"),
 }
+CERTIFICATES = {
+    "agm": (AGM(), CHAINS, game, "game_upper"),
+    "ssvm with cycles": (SSVM(), CYCLES, game, "augmented_unary"),
+    "agm with a temperature": (AGM(temperature=1.0), CHAINS, smooth, "smooth_regrets"),
+}
 
 
 def frames_since_fit() -> int:
@@ -31,9 +39,9 @@ def frames_since_fit() -> int:
     return depth
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_few_functions_lead_from_fit_to_the_kernel(name, monkeypatch):
-    model, X, module, kernel = FITS[name]
+def depth_of(fit, monkeypatch) -> int:
+    """Functions under way in the caller of a kernel, at most."""
+    model, X, module, kernel = fit
     compiled, depths = getattr(module, kernel), []
 
     def counted(*arguments):
@@ -42,5 +50,14 @@ def test_few_functions_lead_from_fit_to_the_kernel(name, monkeypatch):
 
     monkeypatch.setattr(module, kernel, counted)
     model.set_params(alpha=0.1, tol=0.5, random_state=0).fit(X, LABELS)
-    assert depths
-    assert max(depths) <= MOST_FRAMES
+    return max(depths)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_few_functions_lead_from_fit_to_the_kernel(name, monkeypatch):
+    assert depth_of(FITS[name], monkeypatch) <= MOST_FRAMES
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_few_functions_lead_from_fit_to_the_certificate(name, monkeypatch):
+    assert depth_of(CERTIFICATES[name], monkeypatch) <= MOST_FRAMES_OF_CERTIFICATES

@@ -10,7 +10,7 @@ from training_cases import CASES, Enumerated, enumerated
 
 from robustruct import CRF
 from robustruct.objectives.likelihood import LowerBounds
-from robustruct.optimizers.optimizer import FEWEST, Progress
+from robustruct.optimizers.certificates import FEWEST, Progress
 from robustruct.status import Status
 
 NAMES = ["chains", "trees, asymmetric, weighted", "chains, forbidden"]

@@ -12,10 +12,10 @@ from training_cases import CASES, enumerated, optimum
 
 from robustruct import AGM, SSVM, Graph
 from robustruct.objectives.build import in_memory
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import CentredAscent, fit_ascent
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
-from robustruct.optimizers.optimizer import Progress
 
 NAMES = ["chains", "trees, asymmetric, weighted"]
 
@@ -146,8 +146,8 @@ def test_a_fit_that_goes_on_has_the_adversaries_of_before():
     for at in (43, None):
         progress = Progress(problem, 1e-4)
         progress.keeper = KeptOnce(progress, at, kept)
-        ascent = PairwiseAscent(LocalShards.of(problem))
-        fit_pairwise(ascent, progress, 90, 0)
+        ascent = CentredAscent(LocalShards.of(problem))
+        fit_ascent(ascent, progress, 90, 0)
         kept = progress.keeper.kept
         assert ascent.mixed.n_added > 3
         found = [(one.n_iter, one.primal, one.dual, one.gap) for one in progress.history]

@@ -15,9 +15,9 @@ from training_cases import (
 )
 
 from robustruct import AGM, CRF, SSVM
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 agm_and_svm = pytest.mark.parametrize("hinge", [False, True], ids=["agm", "ssvm"])

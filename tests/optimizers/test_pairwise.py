@@ -15,17 +15,18 @@ from robustruct.graphs import Graph
 from robustruct.losses import CostMatrix
 from robustruct.objectives.build import in_memory
 from robustruct.optimizers import dual_variables as dual_blocks
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import CentredAscent, fit_ascent
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import PassSpec, Progress
+from robustruct.optimizers.shards import PassSpec
 from robustruct.optimizers.tuning import DENSE, SPARSE, Density
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 
 
 def after_passes(problem, n_passes, seed=0):
-    ascent = PairwiseAscent(LocalShards.of(problem))
+    ascent = CentredAscent(LocalShards.of(problem))
     for _ in range(n_passes):
         ascent.run_pass(seed)
         ascent.n_passes += 1
@@ -135,8 +136,8 @@ def test_a_centre_given_is_a_warm_start():
     problem = CASES["trees"].problem()
     cold, _ = fitted(problem, tol=1e-3, check_every=1)
     progress = Progress(problem, 1e-3, check_every=1)
-    warm = PairwiseAscent(LocalShards.of(problem), centre=cold.theta)
-    fit_pairwise(warm, progress, 3000, 0)
+    warm = CentredAscent(LocalShards.of(problem), centre=cold.theta)
+    fit_ascent(warm, progress, 3000, 0)
     assert progress.converged
     assert progress.history[0].primal < cold.history[0].primal
 
@@ -144,11 +145,11 @@ def test_a_centre_given_is_a_warm_start():
 def test_lists_of_pairs_grow_when_they_are_full():
     case = random_case(20, sizes=(4,) * 6, n_labels=5, n_edge_features=0, alpha=5.0)
     problem = case.problem()
-    ascent = PairwiseAscent(LocalShards.of(problem))
+    ascent = CentredAscent(LocalShards.of(problem))
     q = blocks_of(ascent).q
     q.pair, q.mass = q.pair[:, :1].copy(), q.mass[:, :1].copy()
     progress = Progress(problem, 1e-3)
-    fit_pairwise(ascent, progress, 3000, 0)
+    fit_ascent(ascent, progress, 3000, 0)
     assert progress.converged
     assert q.count.max() > 8
 

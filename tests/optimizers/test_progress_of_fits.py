@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from robustruct.objectives.adversarial import Outline
-from robustruct.optimizers.optimizer import PassSpec, Progress, inside
+from robustruct.optimizers.certificates import Progress, inside
+from robustruct.optimizers.shards import PassSpec
 from robustruct.status import Status
 
 WEIGHTS = 4

@@ -18,8 +18,8 @@ from robustruct import AGM, CRF, SSVM, Graph
 from robustruct.datasets import make_grids
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.inference import score_of
-from robustruct.optimizers.dual_ascent import fit_pairwise
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import fit_ascent
 from robustruct.optimizers.relaxed_ascent import ForestCopies, RelaxedAscent
 from robustruct.testing.oracles import local_polytope_value
 
@@ -29,7 +29,7 @@ GRIDS = make_grids(n_samples=8, shape=(3, 3), n_labels=2, noise=1.5, seed=1)
 def relaxed_fit(problem, tol):
     progress = Progress(problem, tol)
     ascent = RelaxedAscent(problem)
-    fit_pairwise(ascent, progress, 5000, 0)
+    fit_ascent(ascent, progress, 5000, 0)
     return progress, ascent
 
 
@@ -185,7 +185,7 @@ def test_models_relax_when_asked_or_when_they_must(Model, monkeypatch):
     p = relaxed.predict_proba(GRIDS.X[:2])
     np.testing.assert_allclose(np.concatenate(p).sum(axis=1), 1.0)
     assert relaxed.predict_risk(GRIDS.X[:2]).shape == (2, 2)
-    monkeypatch.setattr("robustruct.graphs.buckets.TABLE_LIMIT", 20)
+    monkeypatch.setattr("robustruct.graphs.elimination.TABLE_LIMIT", 20)
     assert Model(**options).fit(GRIDS.X, GRIDS.y).inference_ == "relaxed"
     with pytest.raises(IncompatibleError, match="inference='relaxed'"):
         Model(inference="exact", **options).fit(GRIDS.X, GRIDS.y)

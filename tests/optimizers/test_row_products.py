@@ -8,7 +8,7 @@ from training_cases import CASES
 
 from robustruct.features import split_weights
 from robustruct.optimizers.dual_variables import DualVariables
-from robustruct.optimizers.optimizer import PassSpec
+from robustruct.optimizers.shards import PassSpec
 from robustruct.optimizers.tuning import DENSE
 
 forests = [name for name, case in CASES.items() if not case.problem().design.batch.n_chords]

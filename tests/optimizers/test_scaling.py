@@ -6,8 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from robustruct import AGM, CRF, SSVM
 from robustruct.objectives.build import in_memory
-from robustruct.optimizers.scaling import Columns, Scales
-from robustruct.optimizers.tuning import Density
+from robustruct.optimizers.tuning import Columns, Density, Scales
 
 
 def chains(n=60, length=12, d=20, k=5, seed=0):

@@ -15,10 +15,10 @@ from robustruct import AGM, SSVM
 from robustruct.losses import CostMatrix
 from robustruct.objectives.adversarial import Problem
 from robustruct.optimizers import natural_variables
-from robustruct.optimizers.dual_ascent import fit_pairwise
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import fit_ascent
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.natural_ascent import smooth_ascent
-from robustruct.optimizers.optimizer import Progress
 
 
 def smooth_problem(case: Case, player: str, temperature: float, **options: Any) -> Problem:
@@ -31,7 +31,7 @@ def fitted(
     problem: Problem, *, tol: float = 1e-5, max_iter: int = 300, check_every: int | None = None
 ) -> Progress:
     progress = Progress(problem, tol, check_every=check_every)
-    fit_pairwise(smooth_ascent(LocalShards.of(problem)), progress, max_iter, 0)
+    fit_ascent(smooth_ascent(LocalShards.of(problem)), progress, max_iter, 0)
     return progress
 
 
@@ -149,14 +149,14 @@ def test_state_goes_on_where_it_was(case: Case, steered: bool) -> None:
     whole, parts = (Progress(problem, 1e-12, check_every=1) for _ in range(2))
     ascent = smooth_ascent(LocalShards.of(problem))
     started = steering(ascent)
-    fit_pairwise(ascent, whole, 12, 0)
+    fit_ascent(ascent, whole, 12, 0)
     first = smooth_ascent(LocalShards.of(problem))
-    fit_pairwise(first, parts, 5, 0)
+    fit_ascent(first, parts, 5, 0)
     assert (steering(first) != started).any() == steered
     state = {name: np.array(value) for name, value in first.state().items()}
     second = smooth_ascent(LocalShards.of(problem))
     second.restore(state)
-    fit_pairwise(second, parts, 12, 0)
+    fit_ascent(second, parts, 12, 0)
     assert np.array_equal(whole.history[-1].primal, parts.history[-1].primal)
     assert np.array_equal(steering(ascent), steering(second))
 

@@ -12,7 +12,7 @@ from robustruct import AGM, SSVM, Checkpoint, load
 from robustruct.errors import IncompatibleError, InvalidInputError
 from robustruct.features import FeatureSpace, scores
 from robustruct.game import DualDecomposition
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.subgradient import Subgradient, fit_subgradient
 
 both_rules = pytest.mark.parametrize("rule", ["adagrad", "sgd"])

@@ -12,10 +12,10 @@ from training_cases import CASES, enumerated, with_constant
 from robustruct import parallel
 from robustruct.errors import InternalError
 from robustruct.objectives.adversarial import Outline, absolute_sums
-from robustruct.optimizers.dual_ascent import PairwiseAscent
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import CentredAscent
 from robustruct.optimizers.lbfgs import lower_bounds, penalised
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 
 every_case = pytest.mark.parametrize("name", list(CASES))
 
@@ -126,7 +126,7 @@ def test_sums_in_stretches_are_those_of_the_whole(name, hinge, n_jobs, monkeypat
     problem = CASES[name].problem(hinge=hinge, n_jobs=n_jobs)
     theta, p, _ = drawn(name, 5)
     p = np.ascontiguousarray(problem.design.batch.from_user(np.concatenate(p)))
-    ascent = PairwiseAscent(LocalShards.of(problem))
+    ascent = CentredAscent(LocalShards.of(problem))
     ascent.run_pass(0)
     dual, found = ascent.shards.first.dual, {}
     for size in (2**18, 7):  # numbers in a stretch: all of the batch, and a node or two
@@ -233,10 +233,10 @@ def test_what_rounding_can_do_to_a_certificate():
 
 
 def test_outlines_add_up():
-    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5, 0.2)
-    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25, 0.2)
+    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5, 0.2, 3, 4, False)
+    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25, 0.2, 3, 6, False)
     assert Outline.of_all([one]) == one
-    both = (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75, 0.2)
+    both = (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75, 0.2, 3, 10, False)
     assert astuple(Outline.of_all([one, other])) == both
 
 

@@ -22,10 +22,10 @@ from robustruct.constraints import TransitionMasks
 from robustruct.features import FeatureSpace
 from robustruct.graphs import Graph
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.dual_ascent import CentredAscent, fit_ascent
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 from robustruct.testing.oracles import full_game_value
 
 
@@ -213,15 +213,15 @@ def fitted(
     seed: int = 0,
     max_iter: int = 3000,
     check_every: int | None = None,
-) -> tuple[Progress, PairwiseAscent]:
+) -> tuple[Progress, CentredAscent]:
     """A fit by pairwise ascent."""
     progress = Progress(problem, tol, check_every=check_every)
-    ascent = PairwiseAscent(LocalShards.of(problem))
-    fit_pairwise(ascent, progress, max_iter, seed)
+    ascent = CentredAscent(LocalShards.of(problem))
+    fit_ascent(ascent, progress, max_iter, seed)
     return progress, ascent
 
 
-def blocks_of(ascent: PairwiseAscent) -> DualVariables:
+def blocks_of(ascent: CentredAscent) -> DualVariables:
     """The dual blocks of all samples."""
     return ascent.shards.shards[0].dual
 

@@ -152,7 +152,8 @@ def _read(options: CompareOptions, data: str) -> tuple[Samples, Samples | None]:
 def _samples(corpus: Corpus) -> Samples:
     from robustruct.comparison import Samples
 
-    return Samples(corpus.X, corpus.y, corpus.sample_weight, corpus.node_weight, corpus.captions)
+    weights = corpus.sample_weight, corpus.node_weight
+    return Samples(corpus.X, corpus.y, *weights, corpus.captions, corpus.groups)
 
 
 def _compared(samples: Samples, others: Samples | None, options: CompareOptions) -> dict[str, Any]:

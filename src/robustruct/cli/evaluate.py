@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from robustruct.cli import errors
-from robustruct.cli.model_input import format_for, load_model
+from robustruct.cli.model_input import format_for, held_out_file, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     CostOptions,
     DecisionOption,
     EncodingOption,
@@ -19,6 +20,8 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
+    actions_of,
 )
 from robustruct.cli.tables import number, table
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from robustruct.evaluation.evaluate import Evaluation, Tally
     from robustruct.guarantees.certificate import Certificate
+    from robustruct.losses import Loss
     from robustruct.metrics import Detection
     from robustruct.models.base import StructuredModel
 
@@ -42,8 +46,10 @@ class EvaluateOptions:
         str, typer.Argument(metavar="DATA", help="Labelled file, plain or .gz; - is stdin.")
     ]
     costs: CostOptions = field(default_factory=CostOptions)
+    actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -70,8 +76,12 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
     The result is ready for JSON; matrices are [true, predicted] in the order of ``labels``.
     """
     from robustruct.cli.loss import loss_name
+    from robustruct.errors import InvalidInputError
     from robustruct.losses import CostMatrix
 
+    actions = actions_of(options.actions)
+    if actions and options.data == "-":
+        raise InvalidInputError("--actions reads the data twice; give a file, not stdin.")
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     trained_for = estimator.loss_
@@ -99,6 +109,7 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "accuracy": evaluation.accuracy,
         "whole_samples": evaluation.whole_samples,
         "certificate": None if certificate is None else asdict(certificate),
+        "actions": _action_costs(estimator, options, actions, chosen) if actions else None,
         "spans": spans,
         "labels": evaluation.labels.tolist(),
         "by_label": _all_scores(evaluation.by_label),
@@ -106,6 +117,17 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "costs": evaluation.costs.tolist(),
         "notes": [*_notes(evaluation, estimator.classes_.tolist()), *doubts],
     }
+
+
+def _action_costs(
+    estimator: StructuredModel, options: EvaluateOptions, actions: dict[str, float], loss: Loss
+) -> dict[str, Any]:
+    """Return what actions cost on the data, ready for JSON."""
+    from robustruct.evaluation.actions import action_costs
+
+    data = held_out_file(estimator, options.data, options.encoding)
+    found = action_costs(estimator, data.X, data.y, actions, data.node_weight, loss=loss)
+    return {"prices": actions, **asdict(found)}
 
 
 def _certified(
@@ -136,9 +158,9 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally,
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
         pace, digests = Pace(), list[Any]()
-        if not lines.head(1):
+        if lines.is_empty:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = compared_file(
             estimator,
             form,
@@ -197,6 +219,8 @@ def _report(result: dict[str, Any]) -> str:
     places = [list(scores).index(name) for name in names]
     size = f"{result['n_samples']:,} samples, {result['n_nodes']:,} nodes"
     parts = [f"{result['model']} on {result['data']}: {size}\n{table(head)}"]
+    if result["actions"] is not None:
+        parts.append("Actions\n" + _action_table(result["actions"]))
     if result["spans"] is not None:
         spans = {**result["spans"]["by_type"], "all spans": result["spans"]["all"]}
         parts.append("Spans\n" + _score_table("type", spans))
@@ -208,6 +232,19 @@ def _report(result: dict[str, Any]) -> str:
             rows.append([name, *("-" if value is None else number(value) for value in values)])
         parts.append(f"{title} (rows: true, columns: predicted)\n{table(rows)}")
     return "\n\n".join(parts)
+
+
+def _action_table(found: dict[str, Any]) -> str:
+    prices, shares = found["prices"], found["shares"]
+    taken = ", ".join(f"{name} at {number(price)}" for name, price in prices.items())
+    rows = [["answers", "cost per node", *(f"share of {name}" for name in prices)]]
+    rows.append([taken, f"{found['cost']:.5g}", *(f"{shares[name]:.2%}" for name in prices)])
+    for name, cost in found["always"].items():
+        rest = ("100.00%" if other == name else "0.00%" for other in prices)
+        rows.append([f"{name} all", f"{cost:.5g}", *rest])
+    nothing = "review nothing" if list(prices) == ["review"] else "labels alone"
+    rows.append([nothing, f"{found['never']:.5g}", *("0.00%" for _ in prices)])
+    return table(rows)
 
 
 def _score_table(title: str, scores: dict[str, dict[str, float]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -11,12 +11,15 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    ActionsOption,
     DecisionOption,
     EncodingOption,
     JobsOption,
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
+    actions_of,
 )
 
 
@@ -46,8 +49,17 @@ class PredictOptions:
             "and that predictions must agree with: ? or nothing where unknown, A|B where either.",
         ),
     ] = None
+    actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -65,11 +77,11 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
-    unless --known says that they are known.
+    lines get the fields predicted, best and probabilities; tables become CSV with more columns.
+    Labels in the file are not looked at, unless --known says that they are known.
     With --json every format becomes JSON lines.
 
-    Large files are no problem: a few hundred samples are in memory at once.
+    Large files are no problem: a few hundred samples are in memory at once, tables excepted.
     """
     with errors.ready(options.quiet):
         predict(options)
@@ -82,6 +94,7 @@ def predict(options: PredictOptions) -> dict[str, Any]:
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
 
+    actions = actions_of(options.actions)
     estimator = load_model(options.model, options.decision)
     estimator.set_params(n_jobs=options.jobs)
     with (
@@ -96,10 +109,10 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             stream.flush()
             show(f"{done:,} samples", pace.left(lines.fraction))
 
-        if not lines.head(1):
+        if lines.is_empty:
             print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
             return {"n_samples": 0}
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = answered(
             estimator,
             form,
@@ -109,6 +122,8 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             k_best=options.k_best,
             known=options.known,
             watch=watch,
+            actions=actions or None,
+            rule=options.rule,
         )
         written_as = None if options.as_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)

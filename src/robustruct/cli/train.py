@@ -115,8 +115,8 @@ def train_cli(options: TrainOptions) -> None:
 
     The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
     after each sentence, the label in the last column), CRFsuite's attributes, or graphs as JSON
-    lines. The model remembers how its input becomes features, so that predict needs only the model
-    and a file.
+    lines; with --by, tables as CSV or Parquet. The model remembers how its input becomes features,
+    so that predict needs only the model and a file.
 
     Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
 
@@ -272,7 +272,8 @@ def _fit_file(
         errors_at_lines(options.validation or "", lines, validation=True),
         errors_at_lines(data, corpus.lines),
     ):
-        estimator.fit(corpus.X, corpus.y, **corpus.weights, validation=validation, **of_fit)
+        given = {**corpus.weights, "groups": corpus.groups, "validation": validation}
+        estimator.fit(corpus.X, corpus.y, **given, **of_fit)
     estimator.input_ = stored(corpus.format)
     return read
 

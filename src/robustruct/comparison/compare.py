@@ -21,6 +21,7 @@ from robustruct.metrics import confusion, is_span_labelling, span_scores
 from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.selection import CutShort, trustworthy
+from robustruct.models.fitting.splitting import group_codes
 from robustruct.models.parameters import check_parameters
 from robustruct.status import Status
 
@@ -32,11 +33,11 @@ KINDS: dict[str, type[StructuredModel]] = {
 }
 """What is compared: the family with all that is chosen on training samples, and its corners."""
 SHARES = {"auto": 0.4, "AGM": 0.2, "CRF": 0.2, "SSVM": 0.2}  # of the time
-FEWEST = 5  # training samples: so many folds choose alpha
+FEWEST = 5  # training samples: alpha is chosen on five folds of them
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class SplitFit:
     """One model, trained on the training samples of one split."""
 
     model: StructuredModel
@@ -53,7 +54,7 @@ class Method:
     """How one kind of model did on all test samples."""
 
     name: str
-    fits: Sequence[Fit]
+    fits: Sequence[SplitFit]
     """One per split."""
     predicted: Sequence[np.ndarray]
     """Labels of every test sample."""
@@ -330,7 +331,7 @@ def compare(
     data, loss_name : str
         What to call them.
     folds : int, optional
-        Test every sample once, in so many folds; alpha is chosen anew within each.
+        Test every sample once, in this many folds; alpha is chosen in each.
     alpha : "auto", sequence of float, or float
         Penalties to choose from, or the one to take.
     decision : "auto", "map", "predictor" or "bayes"
@@ -382,8 +383,9 @@ def compare(
     }
     starts = np.cumsum([0, *map(len, truth[:-1])])
     costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
+    groups = _groups(parts)
     methods, differences = _measured(
-        fits, predicted, node_costs, costs, truth, weights, classes, seed
+        fits, predicted, node_costs, costs, truth, weights, groups, classes, seed
     )
     return Comparison(
         data=data,
@@ -418,9 +420,9 @@ def _check_sizes(parts: Sequence[Split]) -> None:
 
 def _all_trained(
     parts: Sequence[Split], decision: str, max_time: float | None, options: dict[str, Any]
-) -> tuple[dict[str, list[Fit]], list[str]]:
+) -> tuple[dict[str, list[SplitFit]], list[str]]:
     """(for each kind of model a fit per split, the warnings they gave)."""
-    fits: dict[str, list[Fit]] = {name: [] for name in KINDS}
+    fits: dict[str, list[SplitFit]] = {name: [] for name in KINDS}
     notes: list[str] = []
     for name, kind in KINDS.items():
         given = {**options, "decision": decision}
@@ -440,18 +442,21 @@ def _all_trained(
 
 
 def _note(name: str, warning: str) -> str:
-    """A warning of a fit; what it says of the labels is the same for all models."""
-    return warning if warning.startswith("y: ") else f"{name}: {warning.partition(': ')[2]}"
+    """A warning of a fit; what it says of the data is the same for all models."""
+    return (
+        warning if warning.startswith(("X: ", "y: ")) else f"{name}: {warning.partition(': ')[2]}"
+    )
 
 
 def _trained(
     model: StructuredModel, train: Samples, max_time: float | None = None
-) -> tuple[Fit, list[str]]:
+) -> tuple[SplitFit, list[str]]:
     """A fit and the warnings it gave."""
-    given: dict[str, Any] = {"max_time": max_time}
+    given: dict[str, Any] = {"groups": train.groups}
     if isinstance(model, AutoModel):  # whose parameter it is
-        model.set_params(**given)
-        given = {}
+        model.set_params(max_time=max_time)
+    else:
+        given["max_time"] = max_time
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
@@ -461,7 +466,7 @@ def _trained(
         raise KeyboardInterrupt("interrupted while training; nothing was compared")
     last = model.history_[-1].time if model.history_ else elapsed
     cut = any(issubclass(warning.category, CutShort) for warning in caught)
-    return Fit(model, last, elapsed, cut), [str(warning.message) for warning in caught]
+    return SplitFit(model, last, elapsed, cut), [str(warning.message) for warning in caught]
 
 
 def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -477,13 +482,23 @@ def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[n
     return weights
 
 
+def _groups(parts: Sequence[Split]) -> np.ndarray:
+    """(n_samples,) the group of each test sample, by number; each its own where none are given."""
+    tests = [part.test for part in parts]
+    if any(test.groups is None for test in tests):
+        return np.arange(sum(map(len, tests)))
+    every = [group for test in tests for group in test.groups or ()]
+    return group_codes(every, len(every))
+
+
 def _measured(
-    fits: dict[str, list[Fit]],
+    fits: dict[str, list[SplitFit]],
     predicted: dict[str, list[np.ndarray]],
     node_costs: dict[str, np.ndarray],
     costs: dict[str, np.ndarray],
     truth: list[np.ndarray],
     weights: list[np.ndarray],
+    groups: np.ndarray,
     classes: np.ndarray,
     seed: int,
 ) -> tuple[list[Method], list[Difference]]:
@@ -494,8 +509,14 @@ def _measured(
         raise InvalidInputError("fewer than two test samples have a node of positive weight.")
     table = np.column_stack([costs[name] for name in names])
     rng = np.random.default_rng(seed)
-    drawn = significance.resampled_means(table[counted], weight[counted], rng)
-    n = int(counted.sum())
+    # Samples of one group are wrong together: groups are what is drawn again.
+    _, unit_of = np.unique(groups[counted], return_inverse=True)
+    of_units = [np.bincount(unit_of, column) for column in table[counted].T]
+    units = np.column_stack(of_units)
+    drawn = significance.resampled_means(units, np.bincount(unit_of, weight[counted]), rng)
+    n = len(units)
+    if n < 2:
+        raise InvalidInputError("all test samples are of one group; give samples of others.")
     right = np.concatenate(truth)
     codes = encode_labels(right, classes, "y")
     spans = is_span_labelling(classes)
@@ -520,7 +541,7 @@ def _measured(
         )
     pairs = list(combinations(range(len(names)), 2))
     p_values = significance.holm(
-        [significance.sign_flip_p_value(table[:, a] - table[:, b], rng) for a, b in pairs]
+        [significance.sign_flip_p_value(units[:, a] - units[:, b], rng) for a, b in pairs]
     )
     differences = []
     for (a, b), p_value in zip(pairs, p_values, strict=True):

@@ -12,10 +12,10 @@ from robustruct.comparison.samples import Split
 from robustruct.graphs import Graph, chain_edges, n_rows
 
 if TYPE_CHECKING:
-    from robustruct.comparison.compare import Fit
+    from robustruct.comparison.compare import SplitFit
 
 GAME_TOL = 1e-3  # enough for a drawing
-MOST_NODES = 80
+MOST_NODES = 80  # of an example that fits a page; larger ones come after all that do
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Example:
 
 def disagreements(
     parts: Sequence[Split],
-    fits: Sequence[Fit],
+    fits: Sequence[SplitFit],
     predicted: Mapping[str, Sequence[np.ndarray]],
     costs: Mapping[str, np.ndarray],
     truth: Sequence[np.ndarray],

@@ -37,10 +37,11 @@ REORDER = [
 WARN = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unknown-pragmas"]
 
 
-# Libraries for tests (checks.py), which stop at a wrong access or a race.
-SANITIZERS = {
+# Libraries for tests (checks.py): two stop at a wrong access or a race, one counts executed lines.
+INSTRUMENTED = {
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"],
     "thread": ["-fsanitize=thread", "-g", "-O1"],
+    "coverage": ["--coverage", "-fprofile-update=atomic", "-O1"],
 }
 
 
@@ -165,7 +166,7 @@ def run(command: list[str], folder: Path | None = None) -> None:
 def build(level: str | None = None) -> Path:
     """Return the library for this machine; compile it if missing or older than a source.
 
-    ``level`` may be another instruction-set level, or a key of SANITIZERS.
+    ``level`` may be another instruction-set level, or a key of INSTRUMENTED.
     """
     level = native_level() if level is None else level
     library = HERE / library_name(level)
@@ -173,12 +174,12 @@ def build(level: str | None = None) -> Path:
         root = HERE.parents[2]
         in_checkout = (root / "pyproject.toml").exists()
         objects = root / "build" / "core" / (level or "native") if in_checkout else None
-        march = native_level() if level in SANITIZERS else level
+        march = native_level() if level in INSTRUMENTED else level
         command = system_compiler()
         if command is None:
             command, march = zig(), march.replace("-", "_")
         options = [f"-march={march}"] if march else []
-        compile_library(library, command, [*options, *SANITIZERS.get(level, [])], objects)
+        compile_library(library, command, [*options, *INSTRUMENTED.get(level, [])], objects)
     return library
 
 

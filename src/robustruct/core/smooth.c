@@ -14,7 +14,7 @@
 #define REAL float
 #define REAL_IS_DOUBLE 0
 #include "gibbs.h"
-#include "threads.h"
+#include "counters.h"
 
 #define TRIES 20       /* most trials of gamma: 4 are too few under weak penalties; few samples need 3 */
 #define SLACK 0.15f    /* relative slope accepted: 0.3 costs a CRF one more pass, 0.1 many more trials */
@@ -404,9 +404,9 @@ enum { TAKEN, VISITED, OPEN, STOPPED }; /* counters */
  * Several threads may call this together, one of which ``leads``: it alone moves theta, by the
  * changes of the samples in their order, so the result does not depend on which thread visits which.
  *
- * counters (4), shared: samples taken, visited, and open for visits, and whether a thread found no
+ * shared (4), counters: samples taken, visited, and open for visits, and whether a thread found no
  * memory; at first 0, 0, the number of the first samples, 0. */
-API Index natural_visits(bool leads, Index *counters, Index n_order, const Index *order,
+API Index natural_visits(bool leads, Index *shared, Index n_order, const Index *order,
                          const SmoothCall *call)
 {
     Visit visit = {.problem = &call->problem,
@@ -420,6 +420,7 @@ API Index natural_visits(bool leads, Index *counters, Index n_order, const Index
     VisitStats stats = call->stats;
     const Index at_once = changes->n_at_once, k = call->costs.n_labels, width = call->costs.n_width;
     const Index most = changes->n_rows / at_once * width;
+    Counter *counters = (Counter *)shared;
     float *memory = make_scratch(&visit, n_order, order, &visit.work);
     if (!memory) write_counter(counters + STOPPED, 1);
     Index done = 0;
@@ -450,7 +451,7 @@ API Index natural_visits(bool leads, Index *counters, Index n_order, const Index
             if (outcome == FAILED) write_counter(counters + STOPPED, 1);
         }
         changes->moved[at % at_once] = outcome == MOVED;
-        count_one(counters + VISITED);
+        add_one(counters + VISITED);
     }
     free(memory);
     return read_counter(counters + STOPPED) ? NO_MEMORY : 0;

@@ -51,7 +51,7 @@ class ScoreArrays(NamedTuple):
 
 @struct
 class JunctionTrees(NamedTuple):
-    """Cliques of the triangulated graphs of a batch; see graphs/buckets.py."""
+    """Cliques of the triangulated graphs of a batch; see graphs/elimination.py."""
 
     parent: Annotated[np.ndarray, Indices["slots"]]
     """(N+C,) as in `Structure`."""

@@ -11,7 +11,7 @@ from robustruct.datasets.dataset import Dataset
 from robustruct.errors import InvalidInputError
 from robustruct.graphs.graph import Graph
 
-_GIBBS_SWEEPS = 50
+_GIBBS_SWEEPS = 50  # through a grid; neighbours that agree strongly would need more to mix
 
 
 @dataclass(frozen=True, eq=False)

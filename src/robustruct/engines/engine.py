@@ -1,6 +1,6 @@
 """The contract of engines: where samples are, and where work on them is done.
 
-An optimizer runs where the samples are, and sees them as `robustruct.optimizers.optimizer.Shards`.
+An optimizer runs where the samples are, and sees them as `robustruct.optimizers.shards.Shards`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 
 from robustruct.formats.shards import ShardedData
 from robustruct.objectives.build import Plan, Settings
-from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
+from robustruct.optimizers.optimizer import Optimizer
+from robustruct.optimizers.shards import SamplesOutline
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class MemorySamples:
     """Samples in memory, as users pass them to ``fit``."""
 
     X: Any
@@ -60,7 +61,7 @@ class Engine(Protocol):
     def n_workers(self) -> int:
         """How many shards can be worked on at once."""
 
-    def shards(self, data: ShardedData | Samples) -> AbstractContextManager[PreparedShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> AbstractContextManager[PreparedShards]:
         """The samples where they are to be worked on, until the end of the context."""
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
 import numpy as np
 
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.errors import InvalidInputError
 from robustruct.features.digests import joined_digests
 from robustruct.formats.shards import ShardedData
@@ -75,7 +74,7 @@ class FileShards(PreparedLocalShards):
 class MemoryShards(PreparedLocalShards):
     """Samples in memory: one shard."""
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: MemorySamples) -> None:
         super().__init__()
         self.samples = samples
 
@@ -90,8 +89,7 @@ class MemoryShards(PreparedLocalShards):
 
     def again(self, plan: Plan) -> None:
         """Take the same samples, which are prepared, at another penalty and temperature."""
-        given = self.first.given
-        self.hold({0: replace(plan.retuned(given), relaxed=plan.relaxes(given.design.batch))})
+        self.hold({0: plan.retuned(self.first.given)})
 
     def part(self, samples: np.ndarray) -> MemoryShards:
         """Some of the samples, which are prepared; `again` says what is to be learnt of them."""
@@ -106,9 +104,9 @@ class LocalEngine:
     n_workers = 1
 
     @contextmanager
-    def shards(self, data: ShardedData | Samples) -> Iterator[PreparedLocalShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> Iterator[PreparedLocalShards]:
         """The samples in this process."""
-        yield MemoryShards(data) if isinstance(data, Samples) else FileShards(data)
+        yield MemoryShards(data) if isinstance(data, MemorySamples) else FileShards(data)
 
     def map(self, function: Callable[[T], Result], items: Iterable[T]) -> list[Result]:
         """``function(item)`` for every item, one after the other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,17 +14,28 @@ from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
 from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
+from robustruct.formats.rows import Roles
 from robustruct.formats.sample import Answer, Format, Sample, as_options
+from robustruct.formats.table import TableFormat
 from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
+from robustruct.models.prediction import ActionsLike
 
 CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
 
-def input_format(model: StructuredModel, lines: Lines) -> Format:
-    """Return the format in which to read these lines for this model."""
+def input_format(model: StructuredModel, lines: Lines, roles: Roles | None = None) -> Format:
+    """Return the format in which to read these lines for this model.
+
+    ``roles`` are those of the columns of a table; a model that was trained on one knows them.
+    """
     state = getattr(model, "input_", None)
+    if roles is not None:
+        form = None if state is None else restored(state)
+        if isinstance(form, TableFormat) and roles.features is None:
+            roles = replace(roles, features=form.roles.features)
+        return TableFormat.found(lines, roles)
     if state is not None:
         return restored(state)
     name = recognised_name(lines)
@@ -47,6 +59,8 @@ def answered(
     known: str | None = None,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    actions: ActionsLike = None,
+    rule: str | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
@@ -55,7 +69,7 @@ def answered(
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
-    done = 0
+    of_rule, done = None if rule is None else label_of.get(rule, rule), 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
@@ -72,7 +86,7 @@ def answered(
                 ]
             answers = [
                 Answer(as_labels(labels).tolist())
-                for labels in model.predict(X, weight, known=given)
+                for labels in model.predict(X, weight, known=given, actions=actions, rule=of_rule)
             ]
             if proba:
                 rows_of = model.predict_proba(X, weight, known=given)
@@ -109,8 +123,18 @@ def write_answers(
     Without a format each becomes a JSON line with the answer alone.
     """
     n = 0
-    for sample, answer in pairs:
-        text = json.dumps(as_json(answer)) + "\n" if form is None else form.render(sample, answer)
+
+    def counted() -> Iterator[tuple[Sample, Answer]]:
+        nonlocal n
+        for pair in pairs:
+            yield pair
+            n += 1
+
+    if form is None:
+        texts = (json.dumps(as_json(answer)) + "\n" for _, answer in counted())
+    else:
+        texts = form.rendered(counted())  # type: ignore[assignment]
+    for text in texts:
         try:
             stream.write(text.encode(encoding))
         except UnicodeEncodeError as error:
@@ -119,5 +143,4 @@ def write_answers(
                 f"the answer holds {missing!r}, which {encoding} lacks; choose another encoding, "
                 "such as utf-8."
             ) from None
-        n += 1
     return n

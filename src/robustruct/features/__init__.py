@@ -1,6 +1,5 @@
 """Encodes dicts, sparse and dense input in one feature space; scores, and their adjoint."""
 
-from robustruct.features.coded import CodedAttributes
 from robustruct.features.linear import (
     adjoint,
     labelling_features,
@@ -10,12 +9,11 @@ from robustruct.features.linear import (
     sum_over_tables,
 )
 from robustruct.features.matrix import FeatureMatrix, SparseRows
-from robustruct.features.moments import Moments
-from robustruct.features.names import PackedNames
+from robustruct.features.names import CodedAttributes, PackedNames
 from robustruct.features.samples import Parts
 from robustruct.features.space import Design, FeatureSpace, sorted_types
 from robustruct.features.standardization import Standardization
-from robustruct.features.summary import FeatureSummary
+from robustruct.features.summary import FeatureSummary, Moments
 
 __all__ = [
     "CodedAttributes",

@@ -18,8 +18,7 @@ import numpy as np
 
 from robustruct.core.encoding import first_seen
 from robustruct.errors import InvalidInputError, shown
-from robustruct.features.coded import CodedAttributes
-from robustruct.features.names import PackedNames, Pairs
+from robustruct.features.names import CodedAttributes, PackedNames, Pairs
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Raw sparse rows: indptr (n+1,) intp, columns int32 (-1: unknown), values float64."""

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from robustruct.core.messages import table_label_sums, table_sums
-from robustruct.features.matrix import Rows, for_kernels, label_sums, product, transposed_product
+from robustruct.features.matrix import (
+    SlicedRows,
+    for_kernels,
+    label_sums,
+    product,
+    transposed_product,
+)
 from robustruct.features.space import Design, FeatureSpace
 from robustruct.scores import Scores
 
@@ -47,7 +53,7 @@ def scores(design: Design, theta: np.ndarray, n_labels: int, n_jobs: int | None 
 
 def adjoint(
     design: Design,
-    node_values: Rows,
+    node_values: SlicedRows,
     table_values: np.ndarray,
     n_jobs: int | None = -1,
     out: np.ndarray | None = None,

@@ -14,7 +14,7 @@ from robustruct.core.messages import (
     sparse_product,
     sparse_transposed_product,
 )
-from robustruct.core.structs import Rows as RowArrays
+from robustruct.core.structs import Rows
 from robustruct.parallel import n_threads, over_pieces, over_samples, stretches
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SparseRows:
         nnz = assemble_rows(
             n,
             order,
-            RowArrays(indptr, indices, data),
+            Rows(indptr, indices, data),
             width,
             column,
             new_indptr,
@@ -67,9 +67,9 @@ class SparseRows:
         return cls(new_indptr, new_indices[:nnz], new_data[:nnz], (n, width))
 
     @cached_property
-    def arrays(self) -> RowArrays:
+    def arrays(self) -> Rows:
         """The rows as a struct of the core."""
-        return RowArrays(self.indptr, self.indices, self.data)
+        return Rows(self.indptr, self.indices, self.data)
 
     @cached_property
     def column_offsets(self) -> np.ndarray:
@@ -116,7 +116,7 @@ class SparseRows:
 FeatureMatrix: TypeAlias = np.ndarray | SparseRows
 
 
-class Rows(Protocol):
+class SlicedRows(Protocol):
     """Rows that can be sliced: an array, or an object that computes slices (see `Excess`)."""
 
     def __getitem__(self, rows: slice, /) -> np.ndarray: ...
@@ -141,16 +141,13 @@ def product(matrix: FeatureMatrix, weights: np.ndarray, n_jobs: int | None = -1)
         )
         return out
     m = out.shape[1]
-    over_samples(
-        lambda first, last: sparse_product(first, last, matrix.arrays, m, weights, out),
-        matrix.indptr,
-        _worthwhile(n_jobs, matrix, weights),
-    )
+    n_jobs = _worthwhile(n_jobs, matrix, weights)
+    over_samples(sparse_product, matrix.indptr, n_jobs, matrix.arrays, m, weights, out)
     return out
 
 
 def transposed_product(
-    matrix: FeatureMatrix, values: Rows, out: np.ndarray, n_jobs: int | None = -1
+    matrix: FeatureMatrix, values: SlicedRows, out: np.ndarray, n_jobs: int | None = -1
 ) -> None:
     """Write matrix.T @ values into out (d, m), for values (n, m)."""
     out[:] = 0.0
@@ -175,13 +172,9 @@ def _add_transposed(
     matrix: SparseRows, start: int, values: np.ndarray, out: np.ndarray, n_jobs: int | None
 ) -> None:
     # Each thread owns a range of columns, so that sums do not depend on the number of threads.
-    over_samples(
-        lambda first, last: sparse_transposed_product(
-            first, last, start, matrix.arrays, *values.shape, values, out
-        ),
-        matrix.column_offsets,
-        _worthwhile(n_jobs, matrix, values),
-    )
+    n_jobs, arguments = _worthwhile(n_jobs, matrix, values), (*values.shape, values, out)
+    columns = matrix.column_offsets
+    over_samples(sparse_transposed_product, columns, n_jobs, start, matrix.arrays, *arguments)
 
 
 def _worthwhile(n_jobs: int | None, matrix: SparseRows, factor: np.ndarray) -> int | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from robustruct.arrays import as_array, is_sparse
 from robustruct.errors import InvalidInputError
-from robustruct.features.coded import CodedAttributes
 from robustruct.features.columns import Blocks
+from robustruct.features.names import CodedAttributes
 from robustruct.graphs import Batch, Graph, n_rows
 
 

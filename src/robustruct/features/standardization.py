@@ -20,8 +20,8 @@ import numpy as np
 from robustruct.arrays import LARGEST
 from robustruct.features.linear import split_weights
 from robustruct.features.matrix import FeatureMatrix
-from robustruct.features.moments import Moments
 from robustruct.features.space import Design, FeatureSpace
+from robustruct.features.summary import Moments
 
 CONSTANT = 16 * np.finfo(float).eps
 """A standard deviation up to this times the mean is rounding: the column is constant."""

@@ -25,6 +25,7 @@ from robustruct.formats.tokens import (
 from robustruct.graphs import Graph
 
 HEAD = 200  # lines from which columns are detected, so comments may come first
+DOCUMENT = "-DOCSTART-"  # the word of a sentence that begins a document
 MOST_COLUMNS = 256  # read by the default template; a line with more is a whole text, not a token
 
 
@@ -68,6 +69,8 @@ class ConllFormat(Format):
     separator: str = BLANKS
     comment: str | None = None
     """Prefix of comment lines."""
+    group_column: int | None = None
+    """Column with the name of what a sentence belongs to."""
 
     @classmethod
     def found(
@@ -78,6 +81,7 @@ class ConllFormat(Format):
         columns: Sequence[int] | None = None,
         template: Template | None = None,
         weight_column: int | None = None,
+        group_column: int | None = None,
         separator: str = BLANKS,
         comment: str | None = None,
     ) -> ConllFormat:
@@ -90,11 +94,14 @@ class ConllFormat(Format):
         label_column : int
             Negative numbers count from the last column.
         columns : sequence of int, optional
-            Columns that the default template reads, words first; by default all but the labels
-            and weights.
+            Columns that the default template reads, words first; by default all but the labels,
+            weights and groups.
         template : Template, optional
         weight_column : int, optional
             Column with the weight of each token's cost.
+        group_column : int, optional
+            Column with the name of what a sentence belongs to, such as its document, the same for
+            all its tokens.
         separator : "blanks" or "tab"
             Blanks and tabs alike, or each tab.
         comment : str, optional
@@ -125,11 +132,21 @@ class ConllFormat(Format):
             if weight_column is None
             else _resolved(weight_column, n_columns, "weight column", lines.name)
         )
-        special = {label, weight}
-        if len(special) == 1:
-            raise FileFormatError(
-                lines.name, None, f"column {label} cannot hold both labels and weights."
-            )
+        group = (
+            None
+            if group_column is None
+            else _resolved(group_column, n_columns, "group column", lines.name)
+        )
+        roles = [("labels", label), ("weights", weight), ("groups", group)]
+        special: dict[int | None, str] = {}
+        for role, column in roles:
+            if column in special and column is not None:
+                raise FileFormatError(
+                    lines.name,
+                    None,
+                    f"column {column} cannot hold both {special[column]} and {role}.",
+                )
+            special[column] = role
         if template is None:
             if columns is None:
                 others = [c for c in range(n_columns) if c not in special]
@@ -140,7 +157,7 @@ class ConllFormat(Format):
             if not others:
                 raise FileFormatError(lines.name, None, "no column is left to make features of.")
             template = default_template(others)
-        form = cls(n_columns, label, template, weight, separator, comment)
+        form = cls(n_columns, label, template, weight, separator, comment, group)
         form._check_template(lines.name)
         return form
 
@@ -167,13 +184,36 @@ class ConllFormat(Format):
         allowed = [self.n_columns]
         if not labelled and self.label_column == self.n_columns - 1:
             allowed.append(self.n_columns - 1)
+        marked = self._begins_with_mark(lines)
+        document = 0
         for sentence in sentences(lines, allowed, self.separator, self.comment):
             labels, weights = None, None
+            document += marked and sentence[0][0] == DOCUMENT
+            group: Any = document if marked else None
             if sentence.n_columns == self.n_columns:
                 labels = sentence.column(self.label_column)
                 if self.weight_column is not None:
                     weights = self._weights(lines, sentence)
-            yield Sample(sentence.line, sentence, labels, node_weight=weights)
+                if self.group_column is not None:
+                    group = self._group(lines, sentence)
+            yield Sample(sentence.line, sentence, labels, node_weight=weights, group=group)
+
+    def _begins_with_mark(self, lines: Lines) -> bool:
+        """Return whether marks part the file into documents, as in CoNLL-2003."""
+        head = (line for line in lines.head(HEAD) if not _is_comment(line, self.comment))
+        first = next((line for line in head if line.strip()), "")
+        return _fields(first, self.separator)[0] == DOCUMENT if first else False
+
+    def _group(self, lines: Lines, sentence: Sentence) -> str:
+        values = sentence.column(self.group_column)  # type: ignore[arg-type]
+        for value, number in zip(values, sentence.lines, strict=True):
+            if value != values[0]:
+                raise lines.error(
+                    f"column {self.group_column} says group {shown(value)}, but the sentence began "
+                    f"in group {shown(values[0])}; a sentence belongs to one.",
+                    number,
+                )
+        return values[0]
 
     def _weights(self, lines: Lines, sentence: Sentence) -> list[float]:
         weights = []
@@ -210,7 +250,7 @@ class ConllFormat(Format):
         return list(sentence.column(number % n))
 
     def captions(self, sample: Sample) -> list[str]:
-        special = (self.label_column, self.weight_column)
+        special = (self.label_column, self.weight_column, self.group_column)
         word = next((column for column in range(self.n_columns) if column not in special), 0)
         return sample.content.column(word)
 
@@ -238,20 +278,11 @@ class ConllFormat(Format):
     def node_text(self, sample: Sample, node: int) -> str:
         return " ".join(sample.content[node])
 
-    def group(self, sample: Sample, column: str) -> str:
-        n = sample.content.n_columns
-        if not column.lstrip("-").isdecimal() or not -n <= int(column) < n:
-            raise InvalidInputError(
-                f"there is no column {shown(column)} to read groups from; line {sample.line} has "
-                f"columns 0 to {n - 1} (or -{n} to -1, from the last).",
-                field="groups",
-            )
-        return sample.content.column(int(column) % n)[0]
-
     # -------------------------------------------------------------------------------------- stored
 
     def state(self) -> dict[str, Any]:
         state = {**vars(self), "template": self.template.source}
+        del state["group_column"]  # a matter of training: what is read later need not have groups
         return {"format": self.name, **state}
 
     @classmethod

@@ -130,8 +130,8 @@ def _check_header(path: Path, kind: ContainerKind, header: Mapping[str, str]) ->
         raise _refusal(
             path,
             f"it was written by robustruct {header.get('written_by', '?')} with format {version}, "
-            f"which means something else and is no longer read (oldest: {kind.oldest}); make it "
-            f"anew with {kind.writer}",
+            f"whose parts have other meanings (oldest that is read: {kind.oldest}); fit again, and "
+            f"write it with {kind.writer}",
         )
 
 

@@ -37,6 +37,8 @@ class Corpus:
     """Source of the samples, for messages."""
     labels_as_written: bool = False
     """Whether labels are text of the file, whose digits may mean numbers."""
+    groups: list[Any] | None = None
+    """What each sample belongs to, where the file says so."""
 
     def __len__(self) -> int:
         return len(self.X)
@@ -49,8 +51,8 @@ class Corpus:
     @property
     def weights(self) -> dict[str, Any]:
         """The weights that the file gives, by the names of ``fit``'s arguments."""
-        both = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
-        return {name: value for name, value in both.items() if value is not None}
+        given = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def read_corpus(
@@ -96,6 +98,7 @@ def read_corpus(
         weights: list[float] = []
         node_weights: list[Sequence[float] | None] = []
         starts: list[int] = []
+        groups: list[Any] = []
         words: list[list[str]] = []
         for chunk in chunks(form.samples(lines, labelled=True), CHUNK):
             X += form.features(chunk)
@@ -103,6 +106,7 @@ def read_corpus(
             weights += [sample.weight for sample in chunk]
             node_weights += [sample.node_weight for sample in chunk]
             starts += [sample.line for sample in chunk]
+            groups += [sample.group for sample in chunk]
             if captions:
                 words += [form.captions(sample) for sample in chunk]
             if watch is not None:
@@ -125,6 +129,21 @@ def read_corpus(
         words if captions else None,
         lines.name,
         labels_as_written=part and form.labels_are_text,
+        groups=_known_groups(groups, starts, lines.name),
+    )
+
+
+def _known_groups(groups: list[Any], lines: Sequence[int], name: str) -> list[Any] | None:
+    """Return the groups of samples; None where there are fewer than two."""
+    if len(set(groups)) < 2:
+        return None
+    without = [line for group, line in zip(groups, lines, strict=True) if group is None]
+    if not without:
+        return groups
+    raise FileFormatError(
+        name,
+        without[0],
+        "this sample has no group, but others have; give all samples one, or none.",
     )
 
 

@@ -9,6 +9,8 @@
     labels         a string or number for each node
     weights        weight of each node's cost; optional
     weight         weight of the sample in training; optional
+    group          string or number that samples share which belong together; optional, but for all
+                   samples or none
 
 Other fields are kept and ignored. A prediction adds the fields "predicted", "probabilities" and
 "best".
@@ -147,7 +149,10 @@ def _sample(value: Any, number: int, labelled: bool, line: str) -> Sample:
     weight = value.get("weight", 1.0)
     if not _is_weight(weight):
         raise InvalidInputError(f'"weight" is {shown(weight)}; it is a finite number >= 0.')
-    return Sample(number, content, labels, float(weight), weights, [line])
+    group = value.get("group")
+    if group is not None and not _is_label(group):
+        raise InvalidInputError(f'"group" is {shown(group)}; it is a string or a number.')
+    return Sample(number, content, labels, float(weight), weights, group, [line])
 
 
 def _features(rows: Any, field: str) -> Any:

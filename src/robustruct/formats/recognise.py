@@ -8,14 +8,18 @@ from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.conll import HEAD, ConllFormat
 from robustruct.formats.crfsuite import WEIGHT, CrfsuiteFormat
 from robustruct.formats.json_lines import JsonLinesFormat, parsed
+from robustruct.formats.rows import Roles
 from robustruct.formats.sample import Format
+from robustruct.formats.table import TableFormat
 from robustruct.formats.text import Lines, shown
 
 FORMATS: dict[str, type[Format]] = {
-    kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat)
+    kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat, TableFormat)
 }
 STATE_VERSION = 1  # raised when older readers would misread a stored format
 
+_OPTIONS = {"weight_column": "weights", "group_column": "groups"}
+"""What options are called on the command line, where it is another name."""
 _ENDINGS = {
     ".jsonl": JsonLinesFormat.name,
     ".ndjson": JsonLinesFormat.name,
@@ -28,7 +32,9 @@ _ENDINGS = {
 }
 
 
-def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
+def recognised(
+    lines: Lines, name: str | None = None, *, roles: Roles | None = None, **columns: Any
+) -> Format:
     """Return the format of labelled lines that have not been read yet.
 
     Parameters
@@ -36,21 +42,28 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
     lines : Lines
     name : str, optional
         "conll", "crfsuite" or "json-lines"; by default detected.
+    roles : Roles, optional
+        What the columns of a table mean; other formats have none.
     **columns
         Options of ``ConllFormat.found``; other formats take none.
     """
+    if roles is not None:
+        return TableFormat.found(lines, roles)
+    if name == TableFormat.name:
+        raise InvalidInputError("a table needs the roles of its columns: give roles=Roles(...).")
     if name is not None and name not in FORMATS:
         raise InvalidInputError(f"format={name!r} is not known; use one of {', '.join(FORMATS)}.")
     name = name or recognised_name(lines)
     if name == ConllFormat.name:
         return ConllFormat.found(lines, **columns)
-    options = [option.replace("_", "-") for option, value in columns.items() if value is not None]
+    given = (_OPTIONS.get(name, name) for name, value in columns.items() if value is not None)
+    options = [f"--{option.replace('_', '-')}" for option in given]
     if options:
         raise FileFormatError(
             lines.name,
             None,
             f"the file is in the format {name}, which has no columns: leave out "
-            f"{', '.join(f'--{option}' for option in options)}, or say --format conll.",
+            f"{', '.join(options)}, or say --format conll.",
         )
     return FORMATS[name].from_state({})
 
@@ -58,6 +71,13 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
 def recognised_name(lines: Lines) -> str:
     """Return the name of the format."""
     path = lines.path.lower().removesuffix(".gz")
+    if path.endswith(".csv"):
+        raise FileFormatError(
+            lines.name,
+            None,
+            "it is a table; name the column that tells samples apart (--by COLUMN), and those of "
+            "their order (--order) and labels (--label).",
+        )
     for ending, name in _ENDINGS.items():
         if path.endswith(ending):
             return name
@@ -103,7 +123,7 @@ def stored(form: Format) -> dict[str, Any]:
 def restored(state: dict[str, Any]) -> Format:
     """Return the format of a state that `stored` returned; refuse one of a newer version."""
     if not isinstance(state, dict):
-        raise InvalidInputError("the model does not say how to read its input; train it anew.")
+        raise InvalidInputError("the model does not say how to read its input; train it again.")
     fields = dict(state)
     version, name = fields.pop("version", None), fields.get("format")
     if version != STATE_VERSION or not isinstance(name, str) or name not in FORMATS:

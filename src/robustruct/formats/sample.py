@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -23,6 +23,8 @@ class Sample:
     """One per node; None where the file has none."""
     weight: float = 1.0
     node_weight: Sequence[float] | None = None
+    group: Any = None
+    """Samples that belong together have equal ones; None where the file says nothing of it."""
     text: list[str] = field(default_factory=list)
     """Its lines, to be written again with a prediction."""
 
@@ -69,11 +71,15 @@ class Format(ABC):
         ``answer.best`` pairs of labels and score, best first.
         """
 
+    def rendered(self, pairs: Iterable[tuple[Sample, Answer]]) -> Iterator[str]:
+        """Yield the text of a file of these samples with their answers."""
+        for sample, answer in pairs:
+            yield self.render(sample, answer)
+
     def values(self, sample: Sample, name: str) -> list[Any]:
         """Return one value per node: those of a column, or of a field of this name."""
         raise InvalidInputError(
-            f"files of {self.name} have no column {shown(name)}; give known labels in columns or "
-            "JSON lines."
+            f"files of {self.name} have no column {shown(name)}; give columns or JSON lines."
         )
 
     def node_text(self, sample: Sample, node: int) -> str:
@@ -81,12 +87,8 @@ class Format(ABC):
         return ""
 
     def group(self, sample: Sample, column: str) -> str:
-        """Return the sample's value in a column (or field): what it has in common with others."""
-        raise InvalidInputError(
-            f"groups are read from columns or from fields of JSON lines, and files in the format "
-            f"{self.name!r} have none.",
-            field="groups",
-        )
+        """Return what a sample has in common with others: the value on its first node."""
+        return str(self.values(sample, column)[0])
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -10,14 +10,16 @@ node plays a game of its own (equation 7, with weights w_i):
     Q_i (`q`)   the adversary on node i and its parent           b, B    unary and pairwise scores
     a_i         max over the parent's label of  B_i + b_i − u_i + Σ over children k of u_k
 
-The node games have closed forms (`cost_form`); u follows a subgradient (core/decomposition.c). As
-the function of u is not smooth, the r of the last u need not be near the optimum, but averages over
-the steps are; Q* follows from them by optimal transport (equation 8, core/transport.c). Beyond the
-paper: at any u, one max-product pass certifies the p of the node games, and the repaired Q the r.
+The node games have closed forms (game/node_games.py); u follows a subgradient
+(core/decomposition.c). As the function of u is not smooth, the r of the last u need not be near the
+optimum, but averages over the steps are; Q* follows from them by optimal transport (equation 8,
+core/transport.c). Beyond the paper: at any u, one max-product pass certifies the p of the node
+games, and the repaired Q the r.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -30,9 +32,9 @@ from robustruct.core.decomposition import (
     start_messages,
 )
 from robustruct.core.games import augmented_unary
-from robustruct.core.node_games import ABSOLUTE, ANY, SQUARED, ZERO_ONE
-from robustruct.core.structs import CostArrays, Prices, StepRule
+from robustruct.core.structs import Prices, StepRule
 from robustruct.game.game import Game, Play, lower_bounds, upper_bounds
+from robustruct.game.node_games import cost_form
 from robustruct.game.solver import GameSolver, check_options, refuse_cycles
 from robustruct.parallel import over_samples
 
@@ -70,41 +72,6 @@ class DualDecomposition(GameSolver):
             if search.n_done >= self.max_iter or not search.active.any():
                 return search.outcome()
             search.advance(min(self.check_every, self.max_iter - search.n_done))
-
-
-def cost_form(cost: np.ndarray) -> CostArrays:
-    """A (k, k) cost [predicted, true], with the closed form of node games that fits it.
-
-    Recognised up to a positive factor and a constant per column, which belongs to the scores:
-
-    | cost[a, b]                           | method                       | time       |
-    |--------------------------------------|------------------------------|------------|
-    | 1 if a != b else 0                   | sort                         | O(k log²k) |
-    | abs(x_a - x_b), x places on a line   | two maxima                   | O(k)       |
-    | (x_a - x_b)^2                        | a walk along an envelope     | O(k)       |
-    | anything else                        | simplex on the k x k payoffs | O(k^3)     |
-    """
-    cost = np.ascontiguousarray(cost, dtype=float)
-    k = len(cost)
-    offset = np.diag(cost).copy()
-    excess = cost - offset
-    slack = 1e-12 * np.abs(excess).max()
-
-    def near(form: np.ndarray) -> bool:
-        return bool((np.abs(excess - form) <= slack).all())
-
-    # On a line, the label farthest from any other is an end of it.
-    reach = np.maximum(excess[np.argmax(excess[0])], 0.0)
-    place, unit = np.zeros(k), float(excess[0, -1]) if k > 1 else 0.0
-    if unit >= 0 and near(unit * (1 - np.eye(k))):
-        kind = ZERO_ONE
-    elif near(np.abs(reach[:, None] - reach)):
-        kind, place = ABSOLUTE, reach
-    elif near(np.subtract.outer(np.sqrt(reach), np.sqrt(reach)) ** 2):
-        kind, place = SQUARED, np.sqrt(reach)
-    else:
-        kind, offset = ANY, np.zeros(k)
-    return CostArrays(kind, place, np.argsort(place, kind="stable"), unit, offset, cost)
 
 
 class _PriceSearch:
@@ -209,9 +176,5 @@ class _PriceSearch:
         nodes = np.repeat(chosen, self.sizes)
         kept[nodes] = new[nodes]
 
-    def _over(self, kernel: object, *arguments: object) -> None:
-        over_samples(
-            lambda first, last: kernel(first, last, *arguments),  # type: ignore[operator]
-            self.game.scores.batch.node_offsets,
-            self.n_jobs,
-        )
+    def _over(self, kernel: Callable[..., None], *arguments: object) -> None:
+        over_samples(kernel, self.game.scores.batch.node_offsets, self.n_jobs, *arguments)

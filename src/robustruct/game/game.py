@@ -27,6 +27,7 @@ from robustruct.core.games import (
 )
 from robustruct.core.structs import GameArrays, Strategies
 from robustruct.game.certified import certified, in_order, rounding_of
+from robustruct.game.rectangular import padded, with_twins
 from robustruct.inference import best_labelling, over_kinds
 from robustruct.parallel import over_samples
 from robustruct.scores import Scores
@@ -40,10 +41,25 @@ class Game:
     """A label that no allowed labelling has at a node scores -inf there by itself, and neither
     player plays it: see `without_impossible`."""
     cost: np.ndarray
-    """(k, k) finite L of the equation, [predicted label, adversary's label]: the transpose of what
-    users give."""
+    """(m, k) finite L of the equation, [predicted label, adversary's label]: the transpose of what
+    users give. Rows behind the k labels are further actions of the predictor, open to it at every
+    node; solvers and kernels take the `square` game."""
     weight: np.ndarray
     """(N,) non-negative node weights, in the order of the batch."""
+
+    @cached_property
+    def square(self) -> Game:
+        """The same game with as many labels as actions; the game itself where there are."""
+        if len(self.cost) == self.scores.n_labels:
+            return self
+        return Game(*with_twins(self.scores, self.cost), self.weight)
+
+    @property
+    def playable(self) -> np.ndarray:
+        """(N, m) what the predictor may play."""
+        labels: np.ndarray = self.scores.unary > -np.inf
+        more = len(self.cost) - self.scores.n_labels
+        return np.pad(labels, ((0, 0), (0, more)), constant_values=True) if more else labels
 
     @cached_property
     def arrays(self) -> GameArrays:
@@ -71,7 +87,7 @@ class Game:
     @cached_property
     def _measures(self) -> tuple[np.ndarray, np.ndarray]:
         sizes, starts = np.empty(self.scores.batch.n_samples), self.scores.batch.node_offsets[:-1]
-        sum_largest(self.arrays, sizes)
+        sum_largest(self.square.arrays, sizes)
         return sizes, np.add.reduceat(self.weight, starts) * self.cost_range[1]
 
     @cached_property
@@ -90,7 +106,7 @@ class Play:
     """Strategies for a batch of games, in the order of the batch; feasible after ``repair``."""
 
     p: np.ndarray
-    """(N, k) the predictor."""
+    """(N, m) the predictor."""
     r: np.ndarray
     """(N, k) the adversary's node marginals."""
     q: np.ndarray
@@ -155,28 +171,24 @@ class Play:
 def upper_bounds(game: Game, p: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """(S,) the most an adversary can make of each predictor p."""
     s, b = game.scores, game.scores.batch
+    if game.square is not game:
+        return upper_bounds(game.square, p, n_jobs)
     if b.n_chords:
         augmented = np.empty_like(s.unary)
         augmented_unary(game.arrays, p, augmented)
         return best_labelling(s.with_unary(augmented), n_jobs)[1]
     upper = np.empty(b.n_samples)
-    over_samples(
-        lambda first, last: game_upper(first, last, game.arrays, p, upper),
-        b.node_offsets,
-        n_jobs,
-    )
+    over_samples(game_upper, b.node_offsets, n_jobs, game.arrays, p, upper)
     return upper
 
 
 def lower_bounds(game: Game, r: np.ndarray, q: np.ndarray, n_jobs: int | None = -1) -> np.ndarray:
     """(S,) the least a predictor can be held to by each adversary (r, q)."""
     batch = game.scores.batch
+    if game.square is not game:
+        return lower_bounds(game.square, *padded(r, q, len(game.cost)), n_jobs)
     lower = np.empty(batch.n_samples)
-    over_samples(
-        lambda first, last: game_lower(first, last, game.arrays, r, q, lower),
-        batch.node_offsets,
-        n_jobs,
-    )
+    over_samples(game_lower, batch.node_offsets, n_jobs, game.arrays, r, q, lower)
     if batch.n_chords:
         add_chords(game.arrays, q, lower)
     return lower

@@ -41,13 +41,8 @@ class InteriorPoint(GameSolver):
         warm = (play if start is None else start).strategies
         effort = Effort(game.allowed_gap(tol), self.max_iter, 1, play.n_iter, play.exhausted)
         found, offsets = play.strategies, game.scores.batch.node_offsets
-        costs = _scaled(game)
-
-        def work(first: int, last: int) -> None:
-            is_warm = start is not None
-            interior_point(first, last, game.arrays, *costs, effort, is_warm, warm, found)
-
-        over_samples(work, offsets, n_jobs)
+        arguments = game.arrays, *_scaled(game), effort, start is not None, warm, found
+        over_samples(interior_point, offsets, n_jobs, *arguments)
         return play
 
 

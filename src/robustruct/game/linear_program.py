@@ -5,8 +5,8 @@ Adversary (what is solved):      max Σ_i [ <B_i, Q_i> + w_i v_i ]   subject to
                                  Σ Q_root = 1, v_i ≤ (L r_i)_a
 Predictor (read off the duals):  the multipliers of v_i ≤ (L r_i)_a are w_i p_i.
 
-Q_i are the marginals of the cliques of the junction tree (graphs/buckets.py), on a forest those of
-the edges; a consistent set of them is a distribution over labellings.
+Q_i are the marginals of the cliques of the junction tree (graphs/elimination.py), on a forest those
+of the edges; a consistent set of them is a distribution over labellings.
 
 Scores enter as regrets against the best labelling. A labelling worse by more than the whole range
 of the cost is never played, so what is left has the size of the costs, however large the scores.
@@ -72,6 +72,7 @@ class LinearProgram(GameSolver):
             play.exhausted[s] = result.status == 1
             if result.status in (0, 1):  # optimal, or out of time
                 break
+        # Out of time there may be no point: tables of zeros then become the best labelling.
         solved = result.x is not None
         tables = result.x[: cliques.n_entries] if solved else np.zeros(cliques.n_entries)
         consistent_marginals(
@@ -132,6 +133,7 @@ def _program(
     total = np.zeros(agreement.shape[0])
     total[n * k + cliques.roots] = 1.0
     gain = np.concatenate([cliques.regret, np.zeros(n * k), game.weight[lo:hi] * size])
+    # Entries of labellings that lose more than any cost could win back: fewer for HiGHS to price.
     never = np.concatenate([cliques.total < worst, np.zeros(n * k + n, bool)])
     lower = np.concatenate([np.zeros(n_columns - n), np.full(n, -np.inf)])
     return {

@@ -24,7 +24,7 @@ from robustruct.game.game import Game, Play
 from robustruct.inference import NodeMarginals, marginals
 from robustruct.scores import Scores
 
-MOST_STEPS = 2300
+MOST_STEPS = 2300  # SPECTRAL of them, then 2000 accelerated ones, whose convergence is proved
 SPECTRAL = 300
 """How many of them are spectral. Chains of 12 nodes and 6 labels, costs of four kinds, sum-product
 passes to a gap of 1e-4 against those of accelerated steps alone: T = 3, neighbours free, 5 to 13
@@ -42,7 +42,7 @@ class _Answer:
 
     p: np.ndarray
     slope: np.ndarray
-    """(N, k) w L r."""
+    """(N, m) w L r."""
     upper: np.ndarray
     """(S,) T log Z."""
     gap: np.ndarray
@@ -88,7 +88,7 @@ def at_temperature(scores: Scores, temperature: float, unary: np.ndarray | None 
 def _answer(game: Game, p: np.ndarray, temperature: float, found: NodeMarginals) -> _Answer:
     starts = game.scores.batch.node_offsets[:-1]
     expected = found.nodes @ game.cost.T
-    least = np.where(_allowed(game), expected, np.inf).min(axis=1)
+    least = np.where(game.playable, expected, np.inf).min(axis=1)
     given = game.weight * ((p * expected).sum(axis=1) - least)
     return _Answer(
         p,
@@ -127,18 +127,14 @@ def _descend(
 
 
 def _start(game: Game, temperature: float, n_jobs: int | None) -> np.ndarray:
-    allowed = _allowed(game)
+    allowed = game.playable
     spread = np.ptp(game.cost) * float(game.weight.max(initial=0.0))
+    # When it is cold the predictor jumps between labels, and descents from an even one take long.
     if temperature >= COLD * spread:
         return allowed / allowed.sum(axis=1, keepdims=True)
     from robustruct.game.solve import solve_batch
 
     return solve_batch(game, tol=1e-6, n_jobs=n_jobs).p
-
-
-def _allowed(game: Game) -> np.ndarray:
-    """(N, k) whether a label can occur: no other is played, by either."""
-    return game.scores.unary > -np.inf
 
 
 @dataclass(eq=False)
@@ -180,7 +176,7 @@ class _Spectral(_State):
     """Spectral projected gradients for a batch of games."""
 
     metric: np.ndarray
-    """(k,) at least the curvature that costs give to each label, whatever the adversary."""
+    """(m,) at least the curvature that costs give to each label, whatever the adversary."""
     curvature: np.ndarray
     """(S,) what the last step has seen of it."""
     last: np.ndarray
@@ -190,6 +186,7 @@ class _Spectral(_State):
     @classmethod
     def begin(cls, game: Game, p: np.ndarray, temperature: float, n_jobs: int | None) -> _Spectral:
         answer = _answer(game, p, temperature, gibbs(game, p, temperature, n_jobs))
+        # What a row or a column has in common bends nothing.
         cost = game.cost - game.cost.mean(axis=0) - game.cost.mean(axis=1, keepdims=True)
         cost += game.cost.mean()
         bend = np.abs(cost @ cost.T).sum(axis=1)
@@ -211,14 +208,16 @@ class _Spectral(_State):
         bend = np.where(game.weight > 0, game.weight, 1.0) ** 2 / temperature
         length = 1.0 / (bend * np.repeat(self.curvature, sizes))
         towards = here.p - length[:, None] * here.slope / self.metric
-        new_p = nearest_in_simplex(towards, _allowed(game), self.metric)
+        new_p = nearest_in_simplex(towards, game.playable, self.metric)
         new = _answer(game, new_p, temperature, gibbs(game, new_p, temperature, n_jobs))
         change = new_p - here.p
         foreseen = np.add.reduceat((change * here.slope).sum(axis=1), starts)
         bent = np.add.reduceat((change * new.slope).sum(axis=1), starts) - foreseen
         square = np.add.reduceat(bend * (change**2 @ self.metric), starts)
+        # Armijo's rule, against the highest of the last values (Grippo et al. 1986).
         rounding = 1e-13 * (1.0 + np.abs(here.upper))
         falls = new.upper <= self.last.max(axis=0) + 1e-4 * foreseen + rounding
+        # Barzilai and Borwein's curvature, kept from 0 and from where steps would vanish.
         seen = np.clip(bent / np.maximum(square, np.finfo(float).tiny), 1e-4, 1e4)
         self.curvature = np.where(falls, seen, 4.0 * self.curvature)
         self.move(new, falls)
@@ -257,15 +256,17 @@ class _Accelerated(_State):
         batch = self.game.scores.batch
         starts, sizes = batch.node_offsets[:-1], np.diff(batch.node_offsets)
         length = np.repeat(self.length, sizes)[:, None]
-        allowed, even = _allowed(self.game), np.ones(len(self.game.cost))
+        allowed, even = self.game.playable, np.ones(len(self.game.cost))
         new_p = nearest_in_simplex(self.here.p - length * self.here.slope, allowed, even)
         new = _answer(self.game, new_p, temperature, gibbs(self.game, new_p, temperature, n_jobs))
         change = new_p - self.here.p
         square = np.add.reduceat((change**2).sum(axis=1), starts)
         slope = np.add.reduceat((change * self.here.slope).sum(axis=1), starts)
         rounding = 1e-13 * (1.0 + np.abs(self.here.upper))
+        # The step was short enough if the quadratic bound holds that its length stands for.
         fits = new.upper <= self.here.upper + slope + square / (2 * self.length) + rounding
         worse = fits & (new.upper > self.best.upper + rounding)
+        # Where momentum has carried too far it starts again (O'Donoghue and Candès 2015).
         t = np.where(worse, 1.0, self.momentum)
         after = np.where(fits & ~worse, (1 + np.sqrt(1 + 4 * t**2)) / 2, t)
         pull = np.where(fits & ~worse, (t - 1) / after, 0.0)
@@ -274,6 +275,7 @@ class _Accelerated(_State):
         self.move(new, fits & ~worse)
         ahead = self.best.p + np.repeat(pull, sizes)[:, None] * (self.best.p - old_p)
         ahead = np.where(moved, nearest_in_simplex(ahead, allowed, even), self.here.p)
+        # Lengths begin at what the worst curvature allows; most games bend far less.
         self.momentum, self.length = after, np.where(fits, 1.1 * self.length, 0.5 * self.length)
         self.here = _answer(
             self.game, ahead, temperature, gibbs(self.game, ahead, temperature, n_jobs)

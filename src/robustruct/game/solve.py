@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from robustruct.arrays import as_floats
 from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.game.game import Game, Play
+from robustruct.game.rectangular import padded, without_twins
 from robustruct.game.solver import GameSolver
 from robustruct.game.solvers import as_solver
 from robustruct.graphs import Batch, checked_edges
@@ -35,7 +36,7 @@ class GameSolution:
     lower: float
     upper: float
     predictor: np.ndarray
-    """(n, k) distribution over labels on each node."""
+    """(n, k) distribution over labels on each node; with further actions in the cost (n, m)."""
     adversary_nodes: np.ndarray
     """(n, k) the adversary's node marginals."""
     adversary_edges: np.ndarray
@@ -78,8 +79,10 @@ def solve_game(
         Pairs of nodes. With cycles, time and memory grow as k^(treewidth + 1).
     pairwise : array-like of shape (m, k, k)
         Score of [label of edges[e, 0], label of edges[e, 1]]; -inf forbids a pair.
-    cost : array-like of shape (k, k)
+    cost : array-like of shape (k, k) or (k, m)
         Any finite numbers; rows: true label, which is the adversary's, columns: predicted label.
+        Columns behind the k labels are further actions of the predictor, open to it at every node,
+        such as asking a person.
     node_weight : array-like of shape (n,), optional
         Weight of each node's cost; 1 by default.
     solver : str or GameSolver
@@ -148,13 +151,16 @@ def solve_batch(
 ) -> Play:
     """Feasible strategies for every game of a batch."""
     _check_tol(tol)
-    chosen = as_solver(solver)
-    reason = chosen.refusal(game)
+    chosen, square = as_solver(solver), game.square
+    reason = chosen.refusal(square)
     if reason is not None:
         raise IncompatibleError(f"solver {chosen.name!r} cannot take this game: {reason}.")
-    play = chosen.play(game, tol, start, n_jobs)
-    play.repair(game, n_jobs)
-    return play
+    if square is not game and start is not None:
+        r, q = padded(start.r, start.q, len(game.cost))
+        start = replace(start, r=r, q=q)
+    play = chosen.play(square, tol, start, n_jobs)
+    play.repair(square, n_jobs)
+    return play if square is game else without_twins(game, play)
 
 
 def smooth_solutions(
@@ -226,14 +232,14 @@ def _as_solutions(
 
 
 def _as_play(game: Game, solutions: Sequence[GameSolution]) -> Play:
-    batch, k = game.scores.batch, game.scores.n_labels
+    batch = game.scores.batch
     for solution in solutions:
         if not isinstance(solution, GameSolution):
             raise InvalidInputError(f"warm_start={shown(solution)}; give a GameSolution.")
     p = batch.from_user(np.concatenate([s.predictor for s in solutions]))
     r = batch.from_user(np.concatenate([s.adversary_nodes for s in solutions]))
     edges = np.concatenate([s.adversary_edges for s in solutions])
-    if p.shape != (batch.n_nodes, k) or len(edges) != batch.n_edges:
+    if p.shape != (batch.n_nodes, len(game.cost)) or len(edges) != batch.n_edges:
         raise InvalidInputError(
             "warm_start comes from a game of another shape; pass the solution of a game with the "
             "same nodes, edges and labels."
@@ -266,9 +272,10 @@ def _checked_game(
     costs, least, most = _numbers(cost, "cost")
     k = costs.shape[0] if costs.ndim else 0
     dearest = max(-least, most)
-    if costs.shape != (k, k) or k == 0 or dearest == np.inf:
+    if costs.ndim != 2 or k == 0 or costs.shape[1] < k or dearest == np.inf:
         raise InvalidInputError(
-            f"cost has shape {costs.shape}; it must be a square matrix of finite numbers."
+            f"cost has shape {costs.shape}; it must be a matrix of finite numbers with a row for "
+            "each label and a column for each, and for further actions of the predictor."
         )
     structures, nodes, tables, weights, forbids = [], [], [], [], False
     for g in range(len(unary)):
@@ -276,7 +283,7 @@ def _checked_game(
         u, worst, _ = _numbers(unary[g], where + "unary")
         if u.ndim != 2 or u.shape[1] != k or len(u) == 0:
             raise InvalidInputError(
-                f"{where}unary has shape {u.shape}; expected (n_nodes, {k}), as cost is {k} x {k}."
+                f"{where}unary has shape {u.shape}; expected (n_nodes, {k}), as cost has {k} rows."
             )
         try:
             e = checked_edges(edges[g], len(u))

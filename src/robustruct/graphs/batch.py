@@ -21,8 +21,7 @@ import numpy as np
 from robustruct._lazy import cached_property
 from robustruct.core.elimination import root_forest
 from robustruct.core.structs import Structure
-from robustruct.graphs.buckets import Buckets
-from robustruct.graphs.triangulation import elimination
+from robustruct.graphs.elimination import Buckets, elimination
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Batch:
             return cls._of_one(_Rooted.of(*structures[0]))
         for n_nodes, edges in structures:
             key = n_nodes if edges is None else (n_nodes, edges.tobytes())
-            if key not in known:
+            if key not in known:  # most chains of a corpus share their length with others
                 known[key] = _Rooted.of(n_nodes, edges)
             rooted.append(known[key])
         sizes = np.array([len(one.order) for one in rooted])
@@ -77,6 +76,7 @@ class Batch:
             parts = [getattr(one, name) for one in rooted]
             if not chord_offsets[-1]:
                 return np.concatenate(parts)
+            # Slots of all nodes first, so that node i has slot i; chords of all samples behind.
             own = [part[:n] for part, n in zip(parts, sizes, strict=True)]
             return np.concatenate(own + [p[n:] for p, n in zip(parts, sizes, strict=True)])
 
@@ -297,9 +297,11 @@ class _Rooted:
         order = elimination(n_nodes, edges).order
         position = np.empty(n_nodes, np.intp)
         position[order] = np.arange(n_nodes)
+        # Along the order every edge leads from the end that is eliminated first to the other.
         ends = position[edges]
         child, parent = ends.min(axis=1), ends.max(axis=1)
         sequence = np.lexsort((parent, child))
+        # A node's slot holds the edge to its first later neighbour; its other edges are chords.
         first = np.ones(len(edges), bool)
         first[1:] = child[sequence][1:] != child[sequence][:-1]
         own, chords = sequence[first], sequence[~first]

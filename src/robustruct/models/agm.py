@@ -108,6 +108,15 @@ class AGM(StructuredModel):
         Where alpha or temperature are chosen, the scale is, with the decision, by the cost on
         held-out samples; it stays 1 where no other is clearly better. Probabilities and scores are
         those without it.
+    worst_case_ : dict
+        At temperature 0, a diagnostic of the fit: ``"value"`` is the most that training samples
+        could cost the predictors at the optimum, per sample, if their labels were drawn again, by
+        any distribution whose mean features are within ``"radius"`` of those seen (standardised, as
+        training sees them). It says nothing about new samples: `certify` does.
+    rules_ : dict
+        Rules that `control` has calibrated, by label; None stands for sets.
+    sample_digests_ : ndarray of uint64
+        Eight bytes of each sample that had a part in training, by which `certify` knows it.
     loss_ : Loss
         The loss, with the order of labels where that is known.
     label_order_ : ndarray

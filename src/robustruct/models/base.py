@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from robustruct.bad_labels import clean_samples, clean_shards
 from robustruct.constraints import Constraints, ConstraintsLike
-from robustruct.engines.engine import Engine, PreparedShards, Samples
+from robustruct.engines.engine import Engine, MemorySamples, PreparedShards
 from robustruct.engines.local import LocalEngine, MemoryShards
 from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.features.matrix import squares_of_entries
@@ -43,10 +44,12 @@ from robustruct.models.parameters import (
 from robustruct.models.prediction import usual_decision
 from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
+from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
 from robustruct.status import Status
@@ -198,7 +201,7 @@ class StructuredModel(Certifying, Inspection):
         -------
         self
         """
-        samples = Samples(X, y, sample_weight, node_weight, groups)
+        samples = MemorySamples(X, y, sample_weight, node_weight, groups)
         asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups
         given = FitOptions(*asked)
         check_parameters(self)
@@ -223,7 +226,7 @@ class StructuredModel(Certifying, Inspection):
             learnt = self._learnt(shards, plan, choice)
             if order is not None:
                 learnt["label_order_"] = order
-            learnt["labels_as_lists_"] = isinstance(data, Samples) and are_lists(data.y)
+            learnt["labels_as_lists_"] = isinstance(data, MemorySamples) and are_lists(data.y)
             if isinstance(data, ShardedData) and data.format is not None:
                 from robustruct.formats.recognise import stored
 
@@ -258,8 +261,8 @@ class StructuredModel(Certifying, Inspection):
         return self
 
     def _training_data(
-        self, samples: Samples, engine: Engine | None
-    ) -> tuple[ShardedData | Samples, Sequence[str], np.ndarray | None]:
+        self, samples: MemorySamples, engine: Engine | None
+    ) -> tuple[ShardedData | MemorySamples, Sequence[str], np.ndarray | None]:
         """(what the engine takes, attributes that checking it has set, order of the labels)."""
         X, y = samples.X, samples.y
         weights = [samples.sample_weight, samples.node_weight, samples.groups]
@@ -283,7 +286,7 @@ class StructuredModel(Certifying, Inspection):
         elif rules.cleans_labels:
             X, y, *weights, found = clean_samples(X, y, *weights, rules=rules)
             found.warn(rules)
-        return Samples(X, y, *weights), FROM_ROWS if flat else (), order
+        return MemorySamples(X, y, *weights), FROM_ROWS if flat else (), order
 
     def _with_order(self, order: np.ndarray | None) -> Self:
         """The same parameters for labels that have an order."""
@@ -446,6 +449,12 @@ class StructuredModel(Certifying, Inspection):
         self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
+        if plan.objective == "game" and plan.temperature == 0:
+            square = float(theta @ theta)
+            self.worst_case_ = {
+                "radius": plan.alpha * math.sqrt(square),
+                "value": self.objective_ + plan.alpha / 2 * square,
+            }
 
     def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_

@@ -201,7 +201,7 @@ class Passing(Accepted):
 
 
 @dataclass(frozen=True)
-class Rules(Accepted):
+class ConstraintRules(Accepted):
     """What `Constraints.of` takes."""
 
     def complaint(self, name: str, value: Any) -> str | None:
@@ -237,7 +237,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "decision": OneOf("auto", "map", "predictor", "bayes"),
         "standardize": FLAG,
         "class_weight": WithTheData(),
-        "constraints": Rules(),
+        "constraints": ConstraintRules(),
         "inference": OneOf("auto", "exact", "relaxed"),
         "n_jobs": OrNone(
             Passing(

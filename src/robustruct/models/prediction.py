@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustruct.constraints import TransitionMasks
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
+from robustruct.guarantees.risk_control import Rule
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
 from robustruct.labels import encode_labels, sorted_labels
 from robustruct.losses import (
@@ -24,6 +25,7 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
@@ -46,6 +48,8 @@ from robustruct.validation import (
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
+
+ActionsLike = Mapping[str, float | Mapping[Any, float]] | Actions | None
 
 GAME_TOL = 1e-6
 SMOOTH_TOL = 1e-4  # of p's part of the gap: both strategies change smoothly
@@ -90,6 +94,8 @@ class Prediction(Estimator):
     absolute_temperature_: float
     _space: FeatureSpace
     _rules: TransitionMasks
+    rules_: dict[Any, Rule]
+    """What ``control`` has calibrated, by label; None stands for sets."""
 
     # ------------------------------------------------------------------------- samples to scores
 
@@ -170,26 +176,56 @@ class Prediction(Estimator):
         """What scores are multiplied with; another decision than the one chosen has none."""
         return self.decision_scale_ if self._decision == self.decision_ else 1.0
 
-    def _decide(self, found: Scores, weight: np.ndarray | None = None) -> np.ndarray:
-        """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None."""
+    def _decide(
+        self,
+        found: Scores,
+        weight: np.ndarray | None = None,
+        actions: Actions | None = None,
+    ) -> np.ndarray:
+        """(N,) label codes by ``decision``; ``weight`` (N,) is of each node's cost, 1 if None.
+
+        Codes behind those of the labels are those of actions.
+        """
         if self._decision == "map":
+            if actions is not None:
+                self._refuse_actions()
             return self._best(found)
         if self._unrestricted(found):
-            return np.argmax(self._gains(found, weight), axis=1)
+            return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
-        gain = self._gains(self._feasible(found), weight)
+        gain = self._gains(self._feasible(found), weight, actions)
+        k = found.n_labels
         if weight is not None:
             gain = weight[:, None] * gain
+        labels, action = gain[:, :k], np.full(len(gain), -np.inf)
+        if actions is not None:
+            # A node with an action is open: any label that keeps the rules may be true there.
+            action = gain[:, k:].max(axis=1)
         kept = Scores(
             found.batch,
-            np.where(np.isneginf(found.unary), -np.inf, gain),
+            np.where(np.isneginf(found.unary), -np.inf, np.maximum(labels, action[:, None])),
             np.where(np.isneginf(found.tables), -np.inf, 0.0),
             found.table_of,
         )
-        return self._best(kept)
+        codes = self._best(kept)
+        taken = action > labels[np.arange(len(codes)), codes]
+        if taken.any():
+            codes[taken] = k + gain[taken, k:].argmax(axis=1)
+        return codes
 
-    def _gains(self, found: Scores, weight: np.ndarray | None) -> np.ndarray:
-        """(N, k) what each label is worth to a decision, other than "map".
+    def _refuse_actions(self) -> None:
+        remedy = "train it with a temperature above 0, or take a CRF"
+        if self.objective == "game":
+            remedy = "set decision='predictor'"
+        raise IncompatibleError(
+            "decision='map' takes the labelling of the highest score, and scores are not in the "
+            f"units of the cost, so a price cannot be compared with them: {remedy}."
+        )
+
+    def _gains(
+        self, found: Scores, weight: np.ndarray | None, actions: Actions | None = None
+    ) -> np.ndarray:
+        """(N, k) what each label is worth to a decision, other than "map"; then each action.
 
         To Bayes's, minus what it costs under the Gibbs distribution of the scores; where costs play
         no part in training, that is the predictor's best answer too. Else its share p in the
@@ -204,12 +240,13 @@ class Prediction(Estimator):
         from robustruct.game.smooth import at_temperature
 
         found = at_temperature(found, 1.0 / self._scale)
+        cost = self.cost_ if actions is None else actions.with_costs(self.cost_)
         if self._decision == "bayes" or self.temperature_ == np.inf:
-            return -(self._gibbs(found) @ self.cost_)
+            return -(self._gibbs(found) @ cost)
         parts = []
-        for game, play in self._games(found, weight):
+        for game, play in self._games(found, weight, cost):
             answers = play.r @ game.cost.T
-            best = np.where(game.scores.unary == -np.inf, np.inf, answers).min(axis=1)
+            best = np.where(game.playable, answers, np.inf).min(axis=1)
             parts.append(play.p - (answers - best[:, None]) / (game.cost_range[1] or 1.0))
         return _joined(parts)
 
@@ -221,18 +258,26 @@ class Prediction(Estimator):
             at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
         ).nodes
 
-    def _games(self, found: Scores, weight: np.ndarray | None = None) -> list[tuple[Game, Play]]:
-        """The games behind the scores, solved; in parts, as edge marginals take much room."""
+    def _games(
+        self,
+        found: Scores,
+        weight: np.ndarray | None = None,
+        cost: np.ndarray | None = None,
+    ) -> list[tuple[Game, Play]]:
+        """The games behind the scores, solved; in parts, as edge marginals take much room.
+
+        ``cost`` (k, m) has actions behind the labels; by default it has none.
+        """
         from robustruct.game.solve import solve_batch  # solvers bring much compiled code
 
-        k = len(self.classes_)
+        k, cost = len(self.classes_), self.cost_ if cost is None else cost
         batch = found.batch
         weight = np.ones(batch.n_nodes) if weight is None else weight
         solved = []
         for first, last in chunks(batch, k * k):
             part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
-            game = Game(part, predicted_first(self.cost_), weight[nodes])
+            game = Game(part, predicted_first(cost), weight[nodes])
             if self.temperature_ > 0:
                 from robustruct.game.smooth import play_smooth
 
@@ -294,15 +339,41 @@ class Prediction(Estimator):
 
     @overload
     def predict(
-        self, X: NDArray[Any], node_weight: Any = None, *, known: Any = None
+        self,
+        X: NDArray[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
     ) -> NDArray[Any]: ...
     @overload
     def predict(
-        self, X: Sequence[Any], node_weight: Any = None, *, known: Any = None
+        self,
+        X: Sequence[Any],
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
     ) -> list[Any]: ...
     @overload
-    def predict(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any: ...
-    def predict(self, X: Any, node_weight: Any = None, *, known: Any = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
+    ) -> Any: ...
+    def predict(
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
+    ) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
         A list of lists where they were lists, else a list with one array per sample; one array for
@@ -318,17 +389,77 @@ class Prediction(Estimator):
             is one of several. What is answered is conditional on them: it agrees with all of them
             and takes the rest from there. Labels that no labelling which keeps the rules agrees
             with are an error.
+        actions : dict, optional
+            What may be answered instead of a label, and its price in the units of the cost:
+            ``{"review": 0.1}``, or a price for each true label, ``{"review": {"O": 0.05, ...}}``.
+            An action is taken where it costs less than any label, and its name stands among the
+            labels. ``decision="map"`` has no costs to compare it with.
+        rule : label or Rule, optional
+            A rule that ``control`` has calibrated, or its label: that label is answered only where
+            it is safe.
         """
         self._check_fitted()
+        chosen, controlled = self._actions(actions), self._rule(rule)
+        names = self.classes_ if chosen is None else chosen.answers(self.classes_)
 
         def decided(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            codes = self._decide(self._scores_given(design, known, flat), weight)
-            return in_user_form(self.classes_[codes], design.batch, flat)
+            found = self._scores_given(design, known, flat)
+            if controlled is not None:
+                found = self._controlled(found, controlled, weight)
+            codes = self._decide(found, weight, chosen)
+            return in_user_form(names[codes], design.batch, flat)
 
         answers = _of_all(decided, X, self.classes_[:0], node_weight, known)
         return [self._in_form(labels) for labels in answers] if type(answers) is list else answers
+
+    def _actions(self, given: ActionsLike) -> Actions | None:
+        """Actions as users give them, or as they were checked before."""
+        if given is None or isinstance(given, Actions):
+            return given
+        return Actions.of(given, self.classes_, self.cost_)
+
+    def _rule(self, given: Any) -> Rule | None:
+        """A rule for single labels as users give it: itself, or its label."""
+        rule = given if given is None or isinstance(given, Rule) else self._rule_of(given)
+        if rule is not None and rule.label is None:
+            raise InvalidInputError(
+                "this rule is for sets of labels; use predict_sets, or control with a label.",
+                field="rule",
+            )
+        return rule
+
+    def _rule_of(self, label: Any) -> Rule:
+        rules = getattr(self, "rules_", {})
+        if label not in list(rules):  # which asks for no hash
+            of = "sets of labels" if label is None else f"the label {shown(label)}"
+            kept = ", ".join("sets" if name is None else shown(name) for name in rules) or "none"
+            raise InvalidInputError(
+                f"the model has no rule for {of} (it has: {kept}); calibrate one with control.",
+                field="rule",
+            )
+        return rules[label]
+
+    def _code_of(self, label: Any) -> int:
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise InvalidInputError(
+                f"label={shown(label)} is none of the model's labels: {shown(labels)}.",
+                field="label",
+            )
+        return labels.index(label)
+
+    def _controlled(self, found: Scores, rule: Rule, weight: np.ndarray | None) -> Scores:
+        """Scores with -inf for the rule's label where it is not safe, and elsewhere for others."""
+        found, code = self._feasible(found), self._code_of(rule.label)
+        safe = safety(self._probabilities(found, weight), code) > rule.threshold
+        barred = np.where(safe[:, None], np.arange(found.n_labels) != code, False)
+        barred[~safe, code] = True
+        # Labels that are known, or ruled out, leave nodes without a choice.
+        possible = found.unary > -np.inf
+        barred &= (possible & ~barred).any(axis=1, keepdims=True)
+        return found.with_unary(np.where(barred, -np.inf, found.unary))
 
     def _in_form(self, labels: np.ndarray) -> Any:
         """Labels of a sample as ``fit`` was given them."""
@@ -501,6 +632,8 @@ class HeldOut:
     """(N,)"""
     sample_weight: np.ndarray
     """(S,)"""
+    known: np.ndarray | None = None
+    """(K,) the labels of the model and of the samples; None in a choice, which takes no actions."""
 
     @classmethod
     def encoded(
@@ -525,6 +658,7 @@ class HeldOut:
             costs[:, encode_labels(classes, known, "classes")],
             _in_order(node_weight, batch, flat) * (codes >= 0),
             sample_weights(sample_weight, batch.n_samples),
+            known,
         )
 
     @classmethod
@@ -544,9 +678,24 @@ class HeldOut:
         """(n_samples,) total weight of each sample."""
         return self._per_sample(np.ones(len(self.truth)))
 
-    def decided(self, model: Prediction, theta: np.ndarray | None = None) -> np.ndarray:
+    def with_actions(self, actions: Actions, classes: np.ndarray) -> HeldOut:
+        """The same samples where actions may be taken, too; ``classes`` are the model's."""
+        assert self.known is not None
+        cost = np.hstack([self.cost, actions.priced(self.known, classes)])
+        return replace(self, cost=cost)
+
+    def decided(
+        self,
+        model: Prediction,
+        theta: np.ndarray | None = None,
+        actions: Actions | None = None,
+        rule: Rule | None = None,
+    ) -> np.ndarray:
         """(N,) the labels that the model predicts, with its own weights or others."""
-        return model._decide(model._scores(self.design, theta), self.node_weight)
+        found = model._scores(self.design, theta)
+        if rule is not None:
+            found = model._controlled(found, rule, self.node_weight)
+        return model._decide(found, self.node_weight, actions)
 
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
@@ -555,6 +704,13 @@ class HeldOut:
     def mean_cost(self, predicted: np.ndarray) -> float:
         """The cost of a node of weight 1."""
         return float(self.costs(predicted).sum() / self.weights.sum())
+
+
+def safety(probabilities: np.ndarray, code: int) -> np.ndarray:
+    """(N,) how safe a label is: 1 minus the best of the others, over 1 minus its probability."""
+    others = np.delete(probabilities, code, axis=1).max(axis=1, initial=0.0)
+    rest = 1.0 - probabilities[:, code]
+    return np.divide(1.0 - others, rest, out=np.full(len(rest), np.inf), where=rest > 0)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from numbers import Integral
 from typing import Any
 
@@ -29,6 +29,7 @@ from robustruct.formats.container import (
     write_container,
 )
 from robustruct.formats.text import shown
+from robustruct.guarantees.risk_control import Rule
 from robustruct.labels import as_labels
 from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_loss
 from robustruct.models.agm import AGM
@@ -38,7 +39,7 @@ from robustruct.models.crf import CRF
 from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
-from robustruct.optimizers.optimizer import ROUNDING, Record, records
+from robustruct.optimizers.certificates import ROUNDING, Record, records
 from robustruct.status import Status
 
 MODEL = ContainerKind("robustruct-model", 3, "model.save()", oldest=3)
@@ -49,6 +50,8 @@ MODELS: dict[str, type[StructuredModel]] = {
     kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
 }
 MOST = 1e200  # of weights, costs and temperatures, so that scores stay finite; fits end far below
+
+RULE_PARTS = tuple(field.name for field in fields(Rule))
 
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
 
@@ -211,6 +214,19 @@ def _are_trials(value: Any) -> bool:
     return tried and len(value) > 0 and all(one.is_sound for one in value)
 
 
+def _is_rule(value: Any) -> bool:
+    numbers = (value.miss, value.missed, value.price)
+    counts = (value.most, value.n, value.n_needed)
+    threshold = value.threshold
+    return (
+        all(is_number(one) and 0 <= one < math.inf for one in numbers)
+        and all(map(_is_count, counts))
+        and isinstance(threshold, float)
+        and not math.isnan(threshold)
+        and _is_array(value.digests, np.uint64, 1)
+    )
+
+
 def _is_dict(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -220,6 +236,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "coef_": lambda value: _is_bounded(value, 1),
     "cost_": lambda value: _is_bounded(value, 2),
     "sample_digests_": lambda value: _is_array(value, np.uint64, 1),
+    "rules_": lambda value: _is_dict(value) and all(map(_is_rule, value.values())),
     "labels_as_lists_": lambda value: isinstance(value, bool),
     "temperature_": _is_temperature,
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
@@ -242,6 +259,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "objective_": is_number,  # infinite before the first certificate, as is the gap
     "duality_gap_": lambda value: is_number(value) and value >= -ROUNDING,
     "validation_loss_": is_number,
+    "worst_case_": lambda value: _is_dict(value) and all(map(is_number, value.values())),
 }
 """Whether a value may be an attribute of a fitted model; a file cannot set any other."""
 
@@ -352,6 +370,9 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, Constraints):
         fields = value.scheme, value.forbidden, value.bad_labels
         return {"constraints": [inner(field) for field in fields]}
+    if isinstance(value, Rule):
+        parts = [getattr(value, name) for name in RULE_PARTS]
+        return {"rule": [inner(part) for part in parts]}
     if isinstance(value, Status):
         return {"status": value.name}
     raise InvalidInputError(
@@ -403,6 +424,8 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return kind(_restored(value["order"], arrays)) if "order" in value else kind()  # type: ignore[call-arg]
     if "constraints" in value:
         return Constraints(*_restored(value["constraints"], arrays))
+    if "rule" in value:
+        return Rule(*_restored(value["rule"], arrays))
     if "status" in value:
         return Status[value["status"]]
     ((tag, content),) = value.items()

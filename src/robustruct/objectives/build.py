@@ -321,17 +321,25 @@ class Plan:
 
     def retuned(self, problem: Problem) -> Problem:
         """Return the problem of the same samples with this objective, temperature and penalty."""
+        relaxed = self.relaxes(problem.design.batch)
+        return filled(replace(problem, **self._of_objective, relaxed=relaxed))
+
+    @property
+    def _of_objective(self) -> dict[str, Any]:
+        """Fields of a `Problem` that depend on objective, temperature and penalty.
+
+        Costs and temperature change here from the user's form to that of the equations, and
+        nowhere else.
+        """
         cost = self._game_cost
         offset = float(cost.min())  # afterwards the least cost is 0
-        retuned = replace(
-            problem,
-            truth_is_predictor=self.objective == "hinge",
-            cost=np.ascontiguousarray(cost - offset),
-            offset=offset,
-            alpha=self.alpha,
-            temperature=self.absolute_temperature,
-        )
-        return filled(retuned)
+        return {
+            "truth_is_predictor": self.objective == "hinge",
+            "cost": np.ascontiguousarray(cost - offset),
+            "offset": offset,
+            "alpha": self.alpha,
+            "temperature": self.absolute_temperature,
+        }
 
     def learnt(self) -> dict[str, Any]:
         """Return the attributes that a model gets before it is trained."""
@@ -384,14 +392,13 @@ class Plan:
         problem = Problem(
             design=design,
             labels=labels,
-            cost=self.cost,
             node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
             share=truth.sample_weight / self.weight,
-            alpha=self.alpha,
             constraints=self.rules,
             n_jobs=self.n_jobs,
             relaxed=relaxed,
             l1=self.l1,
+            **self._of_objective,
         )
         if truth.known.options:
             if relaxed:
@@ -401,7 +408,7 @@ class Plan:
                 )
             problem = with_known(problem, truth.known, names)
             self.rules.check_truth(design, problem.labels, self.classes)
-        return self.retuned(problem)
+        return filled(problem)
 
 
 class Settings(Protocol):
@@ -494,6 +501,7 @@ def planned(
     classes, total = labels.classes, labels.sample_weight
     types = {kind: labels.by_type[kind] for kind in space.types}
     temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
+    # Before the first array of that size: transitions need k² weights for each edge feature.
     k, d = len(classes), space.n_node_features
     sizes = Sizes(k, d, d * k + space.n_edge_features * k * k, n_nodes, n_with_edges)
     check_memory(sizes, need_of(settings.objective, temperature, settings.l1))

@@ -8,7 +8,7 @@ bound the optimum from below:
     optimum  >=  H(q)  −  Σ_j max(|G_j| − l1, 0)² / (2 alpha)
 
 At any θ the Gibbs distributions are such q: −G is the gradient of the log loss, and H its value
-less gradient·θ. L-BFGS works on θ / s (optimizers/scaling.py).
+less gradient·θ. L-BFGS works on θ / s (optimizers/tuning.py).
 """
 
 from __future__ import annotations

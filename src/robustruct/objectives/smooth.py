@@ -159,13 +159,8 @@ class SmoothObjective:
             ExactCosts(cost, problem.node_weight, p),
             self.settings(problem.temperature),
         )
-        over_samples(
-            lambda first, last: smooth_regrets(
-                first, last, self.arrays, theta, costs, settings, regrets
-            ),
-            problem.design.batch.node_offsets,
-            problem.n_jobs,
-        )
+        arguments = self.arrays, theta, costs, settings, regrets
+        over_samples(smooth_regrets, problem.design.batch.node_offsets, problem.n_jobs, *arguments)
         return float(problem.share @ regrets) - problem.surplus_score(theta)
 
     def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:

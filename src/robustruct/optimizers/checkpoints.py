@@ -22,7 +22,7 @@ from robustruct.errors import IncompatibleError, InvalidInputError, warn
 from robustruct.formats.container import Arrays, ContainerKind, read_container, write_container
 from robustruct.formats.output import checked_path
 from robustruct.formats.text import shown
-from robustruct.optimizers.optimizer import Resumable, inside
+from robustruct.optimizers.certificates import Resumable, inside
 
 try:
     import fcntl
@@ -67,10 +67,10 @@ class Checkpoint:
         already is refused unless ``resume`` is set.
     every : int or str
         Passes between checkpoints, or time as "30s", "10min" or "2h". With every checkpoint of a
-        CRF its L-BFGS begins anew, as its memory cannot be kept: make them rare.
+        CRF its L-BFGS starts with an empty memory, which is not kept: make them rare.
     resume : bool
         Go on from the newest checkpoint in the folder that is not damaged, on the same path as if
-        training had never been stopped; begin anew where there is none. Samples and parameters must
+        training had never been stopped; start where there is none. Samples and parameters must
         be the same, except that ``tol``, ``max_iter``, ``every``, ``n_jobs`` and ``verbose`` may
         differ.
 
@@ -151,7 +151,7 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
 
     ``optional``: what may be there as well once a fit is under way.
     """
-    elsewhere = not inside("shards", found) or not inside("shards", expected)  # these begin anew
+    elsewhere = not inside("shards", found) or not inside("shards", expected)  # these start again
     for name in expected:
         if name not in found and not (elsewhere and name.startswith("shards.")):
             return f"{name} is missing"
@@ -181,6 +181,7 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
     for name, array in found.items():
         if name.rpartition(".")[2] in ("p0", "r") and not (elsewhere and name.startswith("shards")):
             off = np.abs(array.sum(axis=1) - 1.0).max(initial=0.0)
+            # Rounding of many steps is far less; what is more would lead kernels astray.
             if (array < -1e-6).any() or off > 1e-6:
                 return f"{name} is no distribution"
     return None if elsewhere else _bad_lists(found)
@@ -277,10 +278,9 @@ class Checkpoints:
         if refused and self._last_good is None:
             raise InvalidInputError(
                 f"none of the checkpoints in {self.folder!r} can be read. {' '.join(refused)} "
-                "Remove them to begin anew."
+                "Remove them to start again."
             )
         for reason in refused:
-            # This method, __init__, who opened the folder, fit, and the user's line.
             warn(f"{reason} Going on from {self._last_good} instead.")
 
     # ------------------------------------------------------------------------------------ one fit

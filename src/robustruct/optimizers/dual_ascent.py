@@ -14,7 +14,7 @@ With p0 and z where they are, the duality gap falls into two parts that are know
 
 kappa is steered to keep the second part a fixed, small share of the first.
 
-Where columns of features are scaled (optimizers/scaling.py) all of this is about θ / s: the penalty
+Where columns of features are scaled (optimizers/tuning.py) all of this is about θ / s: the penalty
 on a weight is then alpha s², and its centre has what is missing to alpha + kappa. Where the penalty
 is weak for what moments are, adversaries are mixed (optimizers/mixed_bounds.py).
 """
@@ -34,21 +34,14 @@ from robustruct.core.vectors import (
     weights_from_moments,
 )
 from robustruct.objectives.adversarial import Problem
+from robustruct.optimizers.certificates import Progress, inside
 from robustruct.optimizers.mixed_bounds import MOST, MixedBounds
-from robustruct.optimizers.optimizer import (
-    CentreUpdate,
-    Optimizer,
-    PassSpec,
-    PassStats,
-    Progress,
-    Shards,
-    Task,
-    inside,
-)
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats, Shards
 from robustruct.optimizers.tuning import PULL
 
 RISE, FALL = 1.2, 1.02  # by how much kappa changes in a pass; fast falls make the end unsteady
-FULL_PASS_EVERY = 5
+FULL_PASS_EVERY = 5  # passes: skipped samples are seen again before their gaps are far off
 MU_STEP, LEAST_MU = 2.0, 0.01  # by how much mu changes in a pass at first; how far it may fall
 LITTLE, MUCH = 0.1, 3.0
 """Times the adversaries' gap: predictors that give away less may follow more slowly, and must
@@ -61,6 +54,7 @@ WEAK_PENALTY = (
 MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
 FIRST_MIXED = 40  # the first pass whose adversary may be mixed with others: earlier ones say little
 
+# Of an ascent, what checkpoints keep beside its arrays.
 SCALARS = (
     "kappa",
     "n_passes",
@@ -75,7 +69,7 @@ SCALARS = (
 )
 
 
-class PairwiseAscent:
+class CentredAscent:
     """Both centres and the weights that the dual variables of all samples imply."""
 
     first_check = FULL_PASS_EVERY
@@ -93,6 +87,7 @@ class PairwiseAscent:
         self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, self.first_optimism or 1.0
+        # mu begins as large as it gets, so the first step is downwards.
         self.inner, self.mu, self.mu_step = shards.tuning.inner, 1.0, 1.0 / MU_STEP
         self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
@@ -181,7 +176,7 @@ class PairwiseAscent:
             return self.mu
         if not (tuning.sparse or tuning.natural) or (self.mu == 1.0 and not hurry):
             return self.mu
-        if hurry != (self.mu_step < 1.0):
+        if hurry != (self.mu_step < 1.0):  # it turns: the square root of the last factor, inverted
             self.mu_step = self.mu_step**-0.5
         return min(max(self.mu * self.mu_step, LEAST_MU), 1.0)
 
@@ -193,15 +188,17 @@ class PairwiseAscent:
         halved, and from then on steered more gently: in the end it rests, and with kappa at rest
         the gap closes.
         """
-        if samples < 0.9 * self.least_gap:
+        if samples < 0.9 * self.least_gap:  # a tenth less: noise is no fall
             self.least_gap, self.last_fall = samples, self.n_passes
         elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
             self.least_gap, self.last_fall = samples, self.n_passes
             if self.inner < MOST_STEPS:
+                # More steps in a visit come first; kappa is halved when they have not helped.
                 self.inner = min(4 * self.inner, MOST_STEPS)
                 return self.kappa
             self.eagerness /= 2
             return max(self.kappa / 2, min(self.kappa, self.shards.tuning.pull))
+        # Within a factor of two of what is wanted kappa stays: each change disturbs the weights.
         wanted = self.shards.tuning.balance * samples
         if outer > 2 * wanted:
             return self.kappa / FALL**self.eagerness
@@ -262,7 +259,7 @@ class PairwiseAscent:
             return
         self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
-        self.centre[:] = self.theta
+        self.centre[:] = self.theta  # before θ follows the adversaries at the truth
         self.follow()
 
     def count_from(self, n_passes: int) -> None:
@@ -299,7 +296,7 @@ class PairwiseAscent:
         return max(plain, self.mixed.best())
 
 
-def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed: int) -> None:
+def fit_ascent(ascent: CentredAscent, progress: Progress, max_iter: int, seed: int) -> None:
     """Passes over the samples until the tolerance is met or ``max_iter`` is reached.
 
     Certificates cost two passes each: the first is made after the first pass that revisits every
@@ -330,10 +327,11 @@ def fit_pairwise(ascent: PairwiseAscent, progress: Progress, max_iter: int, seed
         raise
 
 
-def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None:
+def _end_pass(ascent: CentredAscent, progress: Progress, max_iter: int) -> None:
     """Count a pass, and make a certificate where one is due."""
     number = ascent.n_passes + 1
     estimate = sum(ascent.gap_parts())
+    # Before a certificate the best primal is not known; any of these three is an upper estimate.
     scale = progress.scale(min(progress.primal, ascent.outline.untrained, ascent.primal_estimate()))
     progress.passed(number, ascent.optimism * estimate / scale)
     known = bool(progress.history) or ascent.first_optimism is not None
@@ -350,6 +348,7 @@ def _end_pass(ascent: PairwiseAscent, progress: Progress, max_iter: int) -> None
         ascent.next_check = number + 1 if ascent.mixed.wants_more else later
         met = bounds[0] - bounds[1] <= progress.tol * progress.scale(bounds[0])  # no pass follows
         weights = ascent.weights
+        # Weights that no pass will change, or that are a copy, need not be copied again.
         final = met or number == max_iter or weights is not ascent.theta
         progress.report(number, weights, *bounds, may_keep=final)
         ascent.optimism = (progress.primal - progress.dual) / max(estimate, 1e-300)
@@ -367,21 +366,21 @@ class DualAscent(Optimizer):
     takes_partial: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
-        """See `fit_pairwise`; a warm start goes on from the strategies of the earlier fit too."""
+        """See `fit_ascent`; a warm start goes on from the strategies of the earlier fit too."""
         local = task.shards.local_problem
         if local is not None and local.relaxed:
             from robustruct.optimizers.relaxed_ascent import RelaxedAscent
 
-            ascent: PairwiseAscent = RelaxedAscent(local, centre=task.start)
+            ascent: CentredAscent = RelaxedAscent(local, centre=task.start)
         else:
-            ascent = PairwiseAscent(task.shards, centre=task.start)
+            ascent = CentredAscent(task.shards, centre=task.start)
         dual = task.kept = ascent.shards.dual
         earlier = None if task.start is None else task.earlier
         if dual is not None and earlier is not None and _same_games(dual.problem, earlier.problem):
             # Weights alone would say little to the dual.
             dual.q, dual.p0 = earlier.q, earlier.p0
             ascent.follow()
-        fit_pairwise(ascent, task.progress, task.max_iter, task.seed)
+        fit_ascent(ascent, task.progress, task.max_iter, task.seed)
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:

@@ -21,13 +21,15 @@ import numpy as np
 
 from robustruct.core.vectors import absolute_penalty, add_slope, least_slopes, penalty
 from robustruct.objectives.likelihood import LowerBounds
-from robustruct.optimizers.optimizer import Optimizer, Progress, Shards, Task
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import Shards
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 FEWEST, MOST = 5, 30  # steps remembered: as many as fit into CAPACITY numbers, within these limits
-CAPACITY = 2**24
+CAPACITY = 2**24  # 128 MiB of float64, so that memory does not grow with weights without end
 FIRST = 10  # steps before weights are first chosen again: the gradient at 0 tells little
 # SciPy's own rules never end a descent: the certified gap does, or no decrease at all.
 NEVER = {"maxfun": 10**9, "ftol": 0.0, "gtol": 0.0}
@@ -80,7 +82,10 @@ class _Enough(Exception):
 
 
 class _Parts:
-    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move."""
+    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move.
+
+    L-BFGS-B knows bounds, not |θ|: θ = up - down with both >= 0 has the smooth penalty up + down.
+    """
 
     def __init__(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> None:
         self.n_weights, self.l1 = len(theta), np.zeros(0)
@@ -89,6 +94,7 @@ class _Parts:
             return
         slopes = np.empty_like(theta)
         least_slopes(theta, gradient, l1, slopes)
+        # A weight of 0 whose slope is smaller than l1 would stay: leaving it out saves memory.
         self.up = np.flatnonzero((theta != 0.0) | (slopes < 0.0))
         self.down = np.flatnonzero((theta != 0.0) | (slopes > 0.0))
         every = np.broadcast_to(l1, theta.shape)
@@ -210,7 +216,7 @@ def _descend(evaluate: _Evaluations) -> bool:
         objective, parts.start, jac=True, method="L-BFGS-B",
         bounds=Bounds(0.0, np.inf) if len(parts.l1) else None, callback=stepped, options=options,
     )  # fmt: skip
-    # When it ends without a decrease although it began anew, floating point allows for none.
+    # When it ends without a decrease although its memory was empty, floating point allows for none.
     descent.stalled = not due and result.nit < steps and result.fun >= before
     return due
 

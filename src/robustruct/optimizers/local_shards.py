@@ -22,8 +22,9 @@ from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
 from robustruct.objectives.partial import filled
+from robustruct.optimizers.certificates import inside
 from robustruct.optimizers.dual_variables import DualVariables
-from robustruct.optimizers.optimizer import CentreUpdate, PassSpec, PassStats, inside
+from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats
 from robustruct.optimizers.tuning import Tuning, tuning_for
 from robustruct.parallel import over_ranges
 
@@ -141,7 +142,7 @@ class LocalShards:
         return cls([problem], tuning_for(problem))
 
     def retune(self, tuning: Tuning) -> None:
-        """Begin anew with other settings."""
+        """Reset the dual variables and use other settings."""
         self.tuning = tuning
         self.shards = {n: ShardState(shard.given, tuning) for n, shard in self.shards.items()}
 
@@ -329,21 +330,28 @@ class LocalShards:
 
     def bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """(regret at θ and p0, gain of q)."""
-        dual = [shard.dual for shard in self.shards.values()]
-        return self._regret(theta), sum(b.gain() for b in dual)
+        regret = gain = 0.0
+        for shard in self.shards.values():
+            regret += shard.dual.regret(theta)
+            gain += shard.dual.gain()
+        return regret, gain
 
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """The same with the adversary at the truth."""
-        problems = [shard.problem for shard in self.shards.values()]
-        return self._regret(theta), sum(problem.gain(problem.truth) for problem in problems)
-
-    def _regret(self, theta: np.ndarray) -> float:
-        return sum(shard.dual.regret(theta) for shard in self.shards.values())
+        regret = gain = 0.0
+        for shard in self.shards.values():
+            regret += shard.dual.regret(theta)
+            gain += shard.problem.gain(shard.problem.truth)
+        return regret, gain
 
     def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """(regret of the CRF at θ, its gradient)."""
-        found = [shard.likelihood(theta) for shard in self.shards.values()]
-        return sum(value for value, _ in found), _total([gradient for _, gradient in found])
+        regret, gradient = self.first.likelihood(theta)
+        for shard in list(self.shards.values())[1:]:
+            value, slope = shard.likelihood(theta)
+            regret += value
+            gradient += slope
+        return regret, gradient
 
     def fingerprint(self) -> dict[str, Any]:
         """What the samples are."""
@@ -366,13 +374,6 @@ class LocalShards:
         for number, shard in self.shards.items():
             shard.dual.restore(inside(str(number), state))
         return True
-
-
-def _total(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total += vector
-    return total
 
 
 def _taken(

@@ -16,11 +16,12 @@ import numpy as np
 from robustruct.core.vectors import penalty
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.smooth import SmoothObjective, padded
-from robustruct.optimizers.dual_ascent import PairwiseAscent, fit_pairwise
+from robustruct.optimizers.dual_ascent import CentredAscent, fit_ascent
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Optimizer, Shards, Task
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import Shards
 from robustruct.optimizers.tuning import COLDEST, SMOOTH, Density
 
 GIBBS_PULL = 2.0  # kappa / alpha at the start: 1.5 to 3 are alike, 2 is a pass ahead of 3 at times
@@ -28,7 +29,7 @@ LEAST_FALL = 0.5
 """Part of a likelihood's gap that must be gone when passes have doubled; else L-BFGS takes over."""
 
 
-class GibbsAscent(PairwiseAscent):
+class GibbsAscent(CentredAscent):
     """Both centres and the weights that the Gibbs distributions of all samples imply.
 
     Visits see the gap before the weights have moved on: with all samples revisited in every pass
@@ -39,7 +40,7 @@ class GibbsAscent(PairwiseAscent):
     first_optimism = 0.45
 
 
-class ColdAscent(PairwiseAscent):
+class ColdAscent(CentredAscent):
     """For a temperature so small that T times any entropy is within the tolerance.
 
     Then the ascent for T = 0 does, with the primal for T; its dual is a bound for T as well, as the
@@ -74,7 +75,7 @@ class ColdAscent(PairwiseAscent):
         return regret + penalty(self.theta, self.squares, self.alpha)
 
 
-def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> PairwiseAscent:
+def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> CentredAscent:
     """The ascent for the temperature that the samples' problems have."""
     problems = shards.local_problems
     if problems is not None:
@@ -104,7 +105,7 @@ class NaturalAscent(Optimizer):
     takes_partial: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
-        """See `fit_pairwise`."""
+        """See `fit_ascent`."""
         outline, progress = task.shards.outline, task.progress
         if outline.untrained <= outline.unavoidable:  # one label: weights of 0 cannot be improved
             zeros = np.zeros(outline.n_weights)
@@ -112,11 +113,10 @@ class NaturalAscent(Optimizer):
             return
         tuning = task.shards.tuning
         ascent = smooth_ascent(task.shards, task.start)
-        problems = task.shards.local_problems
-        likelihood = problems is not None and not any(one.cost.any() for one in problems.values())
         # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
-        progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
-        fit_pairwise(ascent, progress, task.max_iter, task.seed)
+        gives_way = not outline.priced and progress.keeper is None
+        progress.least_fall = LEAST_FALL if gives_way else 0.0
+        fit_ascent(ascent, progress, task.max_iter, task.seed)
         stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
         if stalled and not progress.finished:
             task.shards.retune(tuning)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct.errors import IncompatibleError
-from robustruct.optimizers.optimizer import Optimizer, SamplesOutline
+from robustruct.optimizers.optimizer import Optimizer
+from robustruct.optimizers.shards import SamplesOutline
 
 
 def _dual_ascent() -> Optimizer:
@@ -74,15 +75,10 @@ def chosen(
 
 def _suits_natural_ascent(tol: float, shards: SamplesOutline, fewest: int) -> bool:
     """Whether it should be quicker than L-BFGS on a likelihood: many nodes with sparse features."""
-    problem = shards.local_problem
-    if problem is None or tol < FINEST:
+    outline, tuning = shards.outline, shards.tuning
+    if tol < FINEST or outline.n_chords or outline.n_nodes < fewest:
         return False
-    batch = problem.design.batch
-    if batch.n_chords or batch.n_nodes < fewest:
-        return False
-    if batch.n_samples * problem.n_labels**2 > MANY_PAIRS or not shards.tuning.scales.trivial:
-        return False
-    return shards.tuning.sparse
+    return outline.n_samples * outline.n_labels**2 <= MANY_PAIRS and tuning.sparse and tuning.even
 
 
 def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) -> None:

@@ -26,7 +26,9 @@ from robustruct.game.solver import GameSolver, check_options
 from robustruct.game.solvers import as_solver
 from robustruct.inference import without_impossible
 from robustruct.objectives.adversarial import Problem
-from robustruct.optimizers.optimizer import Optimizer, Progress, SamplesOutline, Task
+from robustruct.optimizers.certificates import Progress
+from robustruct.optimizers.optimizer import Optimizer, Task
+from robustruct.optimizers.shards import SamplesOutline
 from robustruct.scores import Scores
 
 COUNTS = ("n_passes", "n_steps", "next_check")
@@ -122,6 +124,7 @@ class SubgradientDescent:
             self.theta -= gradient / (self.problem.alpha * self.n_steps)
             return
         self.squares += gradient**2
+        # 1e-300 only where no gradient was: 0 / 0.
         self.theta -= self.options.step * gradient / np.sqrt(np.maximum(self.squares, 1e-300))
 
     def run_pass(self, seed: int) -> None:
@@ -137,6 +140,7 @@ class SubgradientDescent:
             r[problem.design.batch.nodes_of(samples)] = found
             moments += part
             theta += len(samples) / len(order) * self.theta
+        # Means in which pass n weighs as much as n: those of 1 .. n have n (n + 1) / 2 in all.
         weight = 2.0 / (number + 1)
         for mean, value in ((self.r, r), (self.moments, moments), (self.mean_theta, theta)):
             mean += weight * (value - mean)

@@ -11,7 +11,7 @@ from robustruct.report.html import Html, scroll, shortened, tag
 # caption and marks below; MARGIN is half a column and some air.
 BOX = (56.0, 40.0)  # width and height of the chart of p and q on a node
 COLUMN, LEVEL = 84.0, 126.0  # between nodes of a tree
-MARGIN = 52.0
+MARGIN = 52.0  # around a tree
 LONGEST = 18  # characters of a label or word in a strip; longer ones would widen its column
 
 

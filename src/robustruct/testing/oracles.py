@@ -51,15 +51,18 @@ def full_game_value(
     that is not forbidden, for the adversary, and one row per labelling whose label on each node
     some allowed labelling has there, for the predictor. That a game over marginals has the same
     value is Theorem 1 of the paper. ``cost``: rows: true label, which is the adversary's, columns:
-    predicted label.
+    predicted label. Columns behind the labels are further actions, possible at every node.
     """
     cost = np.asarray(cost, float)
     n_nodes, n_labels = np.shape(unary)
+    n_actions = cost.shape[1]
     weight = np.ones(n_nodes) if node_weight is None else np.asarray(node_weight, float)
     y = all_labellings(n_nodes, n_labels)
     scores = np.array([labelling_score(unary, edges, pairwise, labels) for labels in y])
     y_check, scores = y[scores > -np.inf], scores[scores > -np.inf]
-    possible = possible_labels(unary, edges, pairwise)
+    possible = np.ones((n_nodes, n_actions), bool)
+    possible[:, :n_labels] = possible_labels(unary, edges, pairwise)
+    y = all_labellings(n_nodes, n_actions)
     y = y[possible[np.arange(n_nodes), y].all(axis=1)]
     losses = sum(weight[i] * cost[y_check[:, i], y[:, i, None]] for i in range(n_nodes))
     return matrix_game(losses + scores)[0]

@@ -254,7 +254,7 @@ class CRF(BaseEstimator):
                 model = load(self.model_filename)
             except InvalidInputError as error:
                 raise InvalidInputError(
-                    f"{error} Models of CRFsuite cannot be read here; train anew with fit."
+                    f"{error} Models of CRFsuite cannot be read here; train again with fit."
                 ) from error
             if not isinstance(model, RobustructCRF):
                 raise InvalidInputError(f"{self.model_filename!r} holds no CRF; train with fit.")

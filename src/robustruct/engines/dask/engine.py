@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from robustruct.engines.dask.shards import DaskShards
 from robustruct.engines.dask.worker_pool import scheduler_lost, scheduler_must_answer, worker_info
-from robustruct.engines.engine import Samples
+from robustruct.engines.engine import MemorySamples
 from robustruct.formats.shards import ShardedData
 from robustruct.game.solver import check_options
 
@@ -66,9 +66,9 @@ class DaskEngine:
         return max(1, len(worker_info(self.client)))
 
     @contextmanager
-    def shards(self, data: ShardedData | Samples) -> Iterator[DaskShards]:
+    def shards(self, data: ShardedData | MemorySamples) -> Iterator[DaskShards]:
         """The samples on the workers, until the end of the context."""
-        if isinstance(data, Samples):
+        if isinstance(data, MemorySamples):
             data = data.dealt_out(self.n_workers)
         rounds = None if self.rounds_per_pass == "auto" else self.rounds_per_pass
         found = DaskShards(self.client, data, rounds, self.give_up)

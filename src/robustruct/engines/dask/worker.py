@@ -21,9 +21,9 @@ from robustruct.engines.training import Assignment, Outcome, Training
 from robustruct.formats.corpus import Corpus
 from robustruct.objectives.adversarial import Outline, Problem
 from robustruct.objectives.build import Plan
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.collective import Stopped
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import Density
 from robustruct.parallel import one_blas_thread
 

@@ -186,7 +186,7 @@ class WorkerPool:
             try:
                 return task.result(timeout=timeout)
             except TimeoutError:
-                timeout *= 2.0  # weights may take long, and would begin anew
+                timeout *= 2.0  # weights may take long, and would start again
             except CancelledError as error:
                 if self.client.status != "running":
                     raise scheduler_lost(self.client) from error

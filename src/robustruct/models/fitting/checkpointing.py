@@ -18,8 +18,9 @@ from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.parameters import is_search
 from robustruct.objectives.adversarial import arrays_of
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints, Keepable
-from robustruct.optimizers.optimizer import Optimizer, Progress
+from robustruct.optimizers.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel

@@ -11,7 +11,7 @@ from robustruct.errors import InvalidInputError
 from robustruct.losses import LossLike
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.build import Plan
-from robustruct.optimizers.optimizer import Record, records
+from robustruct.optimizers.certificates import Record, records
 from robustruct.validation import as_listed
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from robustruct.objectives.partial import known_only
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.local_shards import LocalShards
-from robustruct.optimizers.optimizer import Progress
 from robustruct.optimizers.tuning import Density
 
 MOST_ROUNDS = 50

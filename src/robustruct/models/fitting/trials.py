@@ -6,7 +6,7 @@ import copy
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from robustruct.models.fitting.choice import Setting
 from robustruct.models.prediction import HeldOut
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
-from robustruct.optimizers.optimizer import Progress
+from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.status import Status
@@ -47,6 +47,8 @@ class Trial:
     """(n,) total cost of each held-out sample."""
     weights: np.ndarray
     """(n,) total weight of its nodes."""
+    groups: np.ndarray | None = None
+    """(n,) the group of each sample, by number; None where each is its own."""
 
     @property
     def score(self) -> float:
@@ -56,12 +58,16 @@ class Trial:
     def better(self, other: Trial, errors: float = 0.0) -> bool:
         """Whether it costs less, by more than so many standard errors of the difference.
 
-        Both are about the same samples: the comparison is paired, and samples are its units.
+        Both are about the same samples: the comparison is paired. Its units are the groups, as
+        samples of one group are wrong together.
         """
         gain = self.score - other.score
         if not errors:
             return gain > 0
         deviations = other.costs - self.costs - gain * self.weights
+        if self.groups is not None:
+            _, unit_of = np.unique(self.groups, return_inverse=True)
+            deviations = np.bincount(unit_of, deviations)
         n = len(deviations)
         variance = n / max(n - 1, 1) * np.sum(deviations**2)
         # Where one sample alone differs and all weigh the same, the two are equal but for rounding.
@@ -69,7 +75,8 @@ class Trial:
 
     def of(self, samples: np.ndarray) -> Trial:
         """The same for some samples only."""
-        return replace(self, costs=self.costs[samples], weights=self.weights[samples])
+        groups = None if self.groups is None else self.groups[samples]
+        return Trial(self.costs[samples], self.weights[samples], groups)
 
 
 def pooled(trials: Sequence[Trial], tests: Sequence[np.ndarray]) -> Trial:
@@ -77,7 +84,7 @@ def pooled(trials: Sequence[Trial], tests: Sequence[np.ndarray]) -> Trial:
 
     A sample that was held out several times counts once, with the mean of its costs.
     """
-    _, sample_of = np.unique(np.concatenate(tests), return_inverse=True)
+    _, first, sample_of = np.unique(np.concatenate(tests), return_index=True, return_inverse=True)
     times = np.bincount(sample_of)
 
     def mean(parts: list[np.ndarray]) -> np.ndarray:
@@ -85,7 +92,9 @@ def pooled(trials: Sequence[Trial], tests: Sequence[np.ndarray]) -> Trial:
 
     weights = mean([trial.weights for trial in trials])
     check_some_weight(weights.sum(), "weight", "held-out node")
-    return Trial(mean([trial.costs for trial in trials]), weights)
+    groups = [trial.groups for trial in trials if trial.groups is not None]
+    of_samples = np.concatenate(groups)[first] if groups else None
+    return Trial(mean([trial.costs for trial in trials]), weights, of_samples)
 
 
 def best_constant(plan: Plan, problem: Problem) -> Trial:
@@ -138,8 +147,10 @@ class Fold:
         plan: Plan,
         train: np.ndarray,
         test: np.ndarray,
+        groups: np.ndarray | None = None,
     ) -> None:
         self.model, self.plan, self.test = copy.copy(model), plan, test
+        self.groups = None if groups is None else groups[test]
         self.model.verbose, self.model.tol = 0, trial_tol(model)
         given = shards.first.given
         check_some_weight(given.share[train].sum(), "sample_weight", "sample")
@@ -210,7 +221,7 @@ class Fold:
         model.decision = model.decision_ = variant.decision
         model.decision_scale_ = variant.scale
         decided = model._decide(self.scores, self.held_out.node_weight)
-        return Trial(self.held_out.costs(decided), self.held_out.weights)
+        return Trial(self.held_out.costs(decided), self.held_out.weights, self.groups)
 
     def explored(self, decision: str, scaled: bool) -> dict[Variant, Trial]:
         """What a decision costs, at a scale of 1 and on from there while that does not cost more.
