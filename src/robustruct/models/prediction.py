@@ -567,6 +567,14 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
+    def uncertainty(self, X: Any, *, known: Any = None) -> NDArray[Any]:
+        """(n_samples,) expected cost of each sample if it were labelled by ``predict`` now.
+
+        The mean of the two ends of `predict_risk`. Whoever labels by hand begins with the samples
+        where it is largest, or largest for their number of nodes.
+        """
+        return np.asarray(self.predict_risk(X, known=known).mean(axis=1))
+
     def predict_k_best(
         self, X: Any, k: int = 3, *, known: Any = None
     ) -> list[list[tuple[Any, float]]]:
