@@ -206,6 +206,7 @@ def _arrays(X: Any, y: Any) -> list[np.ndarray] | None:
     if not length(y) or length(X) != length(y):
         return None
     try:
+        # A str is a sequence too, of its letters: left out, it makes the lengths differ below.
         arrays = [
             as_labels(["O"] * len(labels) if split_options(labels)[1] else labels)
             for labels in y

@@ -111,7 +111,7 @@ def _read(value: Any) -> Any:
 def is_missing(label: Any) -> bool:
     """Return whether a label is None, NaN or pandas.NA."""
     try:
-        return label is None or bool(label != label)
+        return label is None or bool(label != label)  # only NaN differs from itself
     except TypeError:  # pandas.NA: its comparison has no truth value
         return True
     except ValueError:  # an array: no label, and refused elsewhere

@@ -95,7 +95,7 @@ class FixedChanges:
     def __init__(self, rounds):
         self.rounds = iter(rounds)
 
-    def changes(self, theta, centre, spec, pace):
+    def changes(self, theta, spec, pace):
         own = next(self.rounds)
         index = np.flatnonzero(own).astype(np.int32)
         return PassStats(1.0, 2.0, 3.0, 4.0), index, own[index]
@@ -127,7 +127,7 @@ def test_changes_are_added_up(size, n, density, seed):
         shards = DistributedShards(local, collective, FixedOutline(n), len(rounds))
         shards.damping = Damped(kind, np.full(3, float(size)))
         theta = np.zeros(n)
-        seen = shards.round(theta, np.zeros(n), PassSpec(1, 0, 1.0, 1))
+        seen = shards.round(theta, PassSpec(1, 0, 1.0, 1))
         assert seen == PassStats(size * 1.0, size * 2.0, size * 3.0, size * 4.0)
         assert shards.n_rounds == len(rounds)
         return theta, shards.sums_vectors

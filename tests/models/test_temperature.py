@@ -160,7 +160,6 @@ def test_bad_temperatures(value) -> None:
         ({"temperature": np.inf, "decision": "map"}, "decision='bayes'"),
         ({"temperature": "auto", "optimizer": "dual_ascent"}, "needs optimizer='auto'"),
         ({"decision": "bayes"}, "temperature > 0"),
-        ({"temperature": 1.0, "inference": "relaxed"}, "inference='relaxed'"),
     ],
 )
 def test_what_does_not_go_together(options, said) -> None:

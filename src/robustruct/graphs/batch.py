@@ -20,7 +20,8 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.core.elimination import root_forest
-from robustruct.core.structs import Structure
+from robustruct.core.reweighted import spanning_forests
+from robustruct.core.structs import SpanningForests, Structure
 from robustruct.graphs.elimination import Buckets, elimination
 
 
@@ -224,6 +225,13 @@ class Batch:
     def buckets(self) -> Buckets:
         """The cliques that exact inference works on where there are chords."""
         return Buckets.of(self)
+
+    @cached_property
+    def spanning_forests(self) -> SpanningForests:
+        """Forests that cover all edges, for relaxed games with an entropy."""
+        order, count = np.empty(self.n_nodes, np.intp), np.empty(self.n_samples, np.intp)
+        spanning_forests(0, self.n_samples, self.structure, order, count)
+        return SpanningForests(order, _offsets(count * np.diff(self.node_offsets)))
 
     def from_user(self, values: np.ndarray) -> np.ndarray:
         """Rows given in the user's node order, in the order of the batch."""

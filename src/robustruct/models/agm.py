@@ -71,9 +71,10 @@ class AGM(StructuredModel):
     inference : "auto", "exact" or "relaxed"
         "exact" goes over the cliques of a graph with cycles, at a cost that grows as k^(w + 1) with
         its treewidth w. "relaxed" lets the adversary play edge marginals that agree on every node
-        but need not belong to one distribution over labellings: any graph will do, and the gap
-        reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
-        memory. Chains, trees and forests are always exact.
+        but need not belong to one distribution over labellings, with an entropy (temperatures
+        above 0) that is exact on forests and an upper bound elsewhere: any graph will do, and the
+        gap reported is that of the relaxed problem. "auto" relaxes only where tables would not fit
+        into memory. Chains, trees and forests are always exact.
     n_jobs : int, optional
         Threads; None is one, -1 all cores.
     random_state : int or RandomState, optional

@@ -10,6 +10,7 @@ from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import (
     Alpha,
     ClassWeight,
+    Inference,
     NotNegative,
     OneOf,
     OptimizerFor,
@@ -40,8 +41,10 @@ class CRF(StructuredModel):
         Label of least expected cost under the marginals of each node, which "auto" takes, or the
         likeliest labelling; where ``alpha`` is chosen, "auto" takes what costs less on held-out
         samples.
-    inference : "auto" or "exact"
-        Marginals are exact; a graph too wide for them is refused.
+    inference : "auto", "exact" or "relaxed"
+        As for `AGM`. A relaxed likelihood has an entropy that is exact on forests and an upper
+        bound on other graphs, so its log Z is one too: the certificate is that of the relaxed
+        objective, whose upper bound holds for the exact one as well.
     """
 
     objective = "likelihood"  # knows no costs; decisions do
@@ -50,7 +53,6 @@ class CRF(StructuredModel):
         decision=OneOf("auto", "bayes", "map"),
         optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
         l1=NotNegative("the strength of the penalty on absolute weights"),
-        inference=OneOf("auto", "exact"),
     )
 
     def __init__(
@@ -66,7 +68,7 @@ class CRF(StructuredModel):
         standardize: bool = True,
         class_weight: ClassWeight | None = None,
         constraints: ConstraintsLike = None,
-        inference: Literal["auto", "exact"] = "auto",
+        inference: Inference = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

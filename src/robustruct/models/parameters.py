@@ -365,11 +365,6 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
     with_it = f"temperature={shown(value)}"
     if optimizer not in ("auto", "natural_ascent"):
         return f"optimizer={optimizer!r} is for temperature=0; use optimizer='auto' with {with_it}."
-    if model.inference == "relaxed":
-        return (
-            f"inference='relaxed' does not go with {with_it}, as a relaxed adversary has no "
-            "entropy; use inference='exact'."
-        )
     if value == math.inf and model.decision == "map":
         return (
             f"with {with_it} the cost plays a part in the decision alone, and decision='map' "

@@ -142,13 +142,13 @@ class Prediction(Estimator):
                 field="known",
             )
         weights = label_weights(labels, batch, self.classes_, "known")
-        if not relaxes(self.objective, self.inference, batch, found.n_labels):
+        if not relaxes(self.inference, batch, found.n_labels):
             check_agreement(found, weights, "known", np.arange(batch.n_samples))
         return narrowed(found, weights)
 
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         if relaxed:
             from robustruct.game.relaxed import relaxed_labelling
 
@@ -215,7 +215,9 @@ class Prediction(Estimator):
 
     def _refuse_actions(self) -> None:
         remedy = "train it with a temperature above 0, or take a CRF"
-        if self.objective == "game":
+        if self.temperature_ > 0:
+            remedy = "set decision='bayes'"
+        elif self.objective == "game":
             remedy = "set decision='predictor'"
         raise IncompatibleError(
             "decision='map' takes the labelling of the highest score, and scores are not in the "
@@ -254,9 +256,13 @@ class Prediction(Estimator):
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        return marginals(
-            at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
-        ).nodes
+        found, batch = at_temperature(found, self.absolute_temperature_), found.batch
+        if not relaxes(self.inference, batch, found.n_labels):
+            return marginals(found, n_jobs=self.n_jobs).nodes
+        from robustruct.game.relaxed_smooth import relaxed_marginals
+
+        parts = chunks(batch, found.n_labels**2)  # edge marginals take much room
+        return _joined([relaxed_marginals(found.part(*part), self.n_jobs) for part in parts])
 
     def _games(
         self,
@@ -278,14 +284,16 @@ class Prediction(Estimator):
             part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, predicted_first(cost), weight[nodes])
+            relaxed = relaxes(self.inference, part.batch, k)
             if self.temperature_ > 0:
+                from robustruct.game.relaxed_smooth import play_relaxed_smooth
                 from robustruct.game.smooth import play_smooth
 
+                playing = play_relaxed_smooth if relaxed else play_smooth
                 temperature = self.absolute_temperature_
-                play, _, _ = play_smooth(game, temperature, SMOOTH_TOL, self.n_jobs)
+                play, _, _ = playing(game, temperature, SMOOTH_TOL, self.n_jobs)
                 solved.append((game, play))
                 continue
-            relaxed = relaxes(self.objective, self.inference, part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
@@ -332,7 +340,7 @@ class Prediction(Estimator):
         if self._unrestricted(found):
             return found
         self._best(found)
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         return found if relaxed else without_impossible(found, self.n_jobs)
 
     # ------------------------------------------------------------------------- for users
@@ -532,6 +540,8 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         game = Game(found, predicted_first(self.cost_), weight)
         if self.temperature_ > 0:
+            if solver == "auto" and relaxes(self.inference, found.batch, found.n_labels):
+                solver = "relaxed"
             return smooth_solutions(game, self.absolute_temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)

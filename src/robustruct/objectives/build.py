@@ -238,7 +238,7 @@ class Summary:
 def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
     bad = corpus.bad_labels if isinstance(corpus, CleanCorpus) else NONE_BAD
-    if not len(corpus):
+    if not len(corpus):  # its samples may all have been dropped, which is still to be told
         return Summary(FeatureSummary(), None, bad)
     with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
@@ -300,8 +300,7 @@ class Plan:
 
     def relaxes(self, batch: Batch) -> bool:
         """Whether games on these samples are to be relaxed."""
-        relaxed = relaxes(self.objective, self.inference, batch, len(self.classes))
-        return relaxed and self.temperature == 0.0
+        return relaxes(self.inference, batch, len(self.classes))
 
     @property
     def absolute_temperature(self) -> float:
@@ -429,9 +428,9 @@ class Settings(Protocol):
     play a part in decisions only)."""
 
 
-def relaxes(objective: str, inference: str, batch: Batch, n_labels: int) -> bool:
-    """Return whether to relax the games of these samples; a likelihood is exact, or refused."""
-    if batch.n_chords == 0 or inference == "exact" or objective == "likelihood":
+def relaxes(inference: str, batch: Batch, n_labels: int) -> bool:
+    """Return whether to relax the games of these samples."""
+    if batch.n_chords == 0 or inference == "exact":
         return False
     return inference == "relaxed" or not batch.buckets.fit(n_labels).all()
 

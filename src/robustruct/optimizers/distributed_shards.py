@@ -125,23 +125,23 @@ class DistributedShards:
         self.collective.allreduce(counts, "columns")
         return Damping.by_count(counts, n_rows - len(counts), size, self.rounds)
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped, in some rounds; in one if we are alone."""
         if self.collective.size == 1:
             self.n_rounds += 1
-            seen = self.local.round(theta, centre, spec)
+            seen = self.local.round(theta, spec)
             self._gather("round")
             return seen
         for part in range(self.rounds):
             self.n_rounds += 1
-            seen = self._round(theta, centre, replace(spec, part=part, parts=self.rounds))
+            seen = self._round(theta, replace(spec, part=part, parts=self.rounds))
         self.damping.end_pass()
         return seen
 
-    def _round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def _round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Move θ by the changes of all processes, and return what all of them saw."""
         damping, whole = self.damping, self.sums_vectors
-        found, *entries = self.local.changes(theta, centre, spec, damping.pace)
+        found, *entries = self.local.changes(theta, spec, damping.pace)
         index, value = entries
         facts = [len(index), *astuple(found), *self._squares(index, value)]
         same = [*astuple(spec), *damping.sigma]
@@ -190,12 +190,15 @@ class DistributedShards:
         regret, gain = rows.sum(axis=0).tolist()
         return regret, gain
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        value, gradient = self.local.likelihood(theta)
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret at θ, its gradient, lower regret); games are exact on a cluster."""
+        value, gradient, _ = self.local.likelihood(theta, slack, anew)
         rows, _ = self._gather("likelihood", [value], [float(theta @ theta)])
         self.collective.allreduce(gradient, "gradient")
-        return float(rows.sum()), gradient
+        total = float(rows.sum())
+        return total, gradient, total
 
     def state(self) -> dict[str, np.ndarray]:
         """Nothing: dual variables are as large as the data, and do not travel."""

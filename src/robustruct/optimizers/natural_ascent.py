@@ -21,7 +21,7 @@ from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Task
-from robustruct.optimizers.shards import Shards
+from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.optimizers.tuning import COLDEST, SMOOTH, Density
 
 GIBBS_PULL = 2.0  # kappa / alpha at the start: 1.5 to 3 are alike, 2 is a pass ahead of 3 at times
@@ -103,6 +103,13 @@ class NaturalAscent(Optimizer):
     name: ClassVar[str] = "natural_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
     takes_partial: ClassVar[bool] = True
+
+    def refusal(self, shards: SamplesOutline) -> str | None:
+        """Relaxed games have no single Gibbs distribution."""
+        local = shards.local_problem
+        if local is None or not local.relaxed:
+            return None
+        return "natural ascent needs exact inference"
 
     def minimise(self, task: Task) -> None:
         """See `fit_ascent`."""

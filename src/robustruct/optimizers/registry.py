@@ -59,7 +59,9 @@ def chosen(
     if not isinstance(optimizer, str):
         return optimizer
     if optimizer == "auto":
-        if shards.outline.l1 > 0:
+        problem = shards.local_problem
+        relaxed = problem is not None and problem.relaxed
+        if shards.outline.l1 > 0 or (relaxed and temperature > 0):
             return _lbfgs()
         # Without costs in training it is the likelihood, whatever it is called.
         likelihood = temperature == np.inf
@@ -96,4 +98,4 @@ def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) ->
         )
     refusal = optimizer.refusal(shards)
     if refusal is not None:
-        raise IncompatibleError(f"{refusal}; use optimizer={AUTO[objective]!r}.")
+        raise IncompatibleError(f"{refusal}; use optimizer='auto'.")

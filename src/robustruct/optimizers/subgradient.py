@@ -186,7 +186,7 @@ def fit_subgradient(
     while descent.n_passes < max_iter and not progress.finished:
         descent.run_pass(seed)
         number = descent.n_passes
-        progress.passed(number, progress.gap)
+        progress.passed(number, progress.gap)  # steps see no gap: that of the last certificate
         if number in (descent.next_check, max_iter):
             descent.next_check = number + min(number, progress.check_every or number)
             progress.report(number, descent.mean_theta, *descent.bounds())

@@ -34,7 +34,7 @@ from robustruct.models.fitting.trials import (
     unit_of_alpha,
 )
 from robustruct.objectives.adversarial import Problem
-from robustruct.objectives.build import Plan, relaxes
+from robustruct.objectives.build import Plan
 from robustruct.progress import Show, progress
 from robustruct.status import Status
 
@@ -197,8 +197,7 @@ class Race:
         self.show: Show
         problem = shards.first.given
         batch = problem.design.batch
-        relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
-        self.members = members(model, relaxed)
+        self.members = members(model)
         self.alphas = listed_alphas(model)
         groups = group_codes(shards.samples.groups, batch.n_samples)
         self.groups = None if shards.samples.groups is None else groups
@@ -478,15 +477,13 @@ def listed_alphas(model: StructuredModel) -> list[float]:
     return sorted({float(a) for a in np.ravel(np.asarray(model.alpha))}, reverse=True)
 
 
-def members(model: StructuredModel, relaxed: bool) -> list[Member]:
+def members(model: StructuredModel) -> list[Member]:
     """The members of the family to compare, in the order in which they are tried."""
     objectives = model._objectives
     if objectives == ("likelihood",):
         return [("likelihood", math.inf)]
     if not isinstance(model.temperature, str):
         return [(objective, float(model.temperature)) for objective in objectives]
-    if relaxed:  # a relaxed adversary has no entropy
-        return [(objective, 0.0) for objective in objectives]
     every = [*CORNERS, *BETWEEN]
     if objectives == ("hinge",):
         every = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
