@@ -9,6 +9,7 @@ from corpora.emotion import emotion_splits, load_emotion
 from corpora.ewt import load_ewt_pos, word_attributes
 from corpora.multilabel import SCENE_LABELS, load_multilabel
 from corpora.ocr import load_ocr
+from corpora.snakes import load_snakes
 from corpora.srl import ROLES, PrunedTree, load_srl
 from corpora.sst import load_sst
 from corpora.wnut17 import load_wnut17, name_attributes
@@ -24,6 +25,7 @@ __all__ = [
     "load_ewt_pos",
     "load_multilabel",
     "load_ocr",
+    "load_snakes",
     "load_srl",
     "load_sst",
     "load_wnut17",

@@ -80,7 +80,10 @@ def test_it_is_the_value_of_a_convex_program(name: str, alpha: float) -> None:
     y = [(x[:, 0] + rng.normal(size=2) > 0).astype(int) for x in X]
     y[0][:] = 0, 1
     loss = CostMatrix(COSTS[name], labels=[0, 1])
-    model = AGM(loss, alpha=alpha, tol=3e-7, max_iter=5000, standardize=False).fit(X, y)
+    # The value is as far from the program's as the objective is from its optimum, or more.
+    model = AGM(loss, alpha=alpha, tol=2e-8, max_iter=5000, standardize=False, random_state=0).fit(
+        X, y
+    )
     found = model.worst_case_
     assert found["radius"] == pytest.approx(alpha * np.linalg.norm(model.coef_))
     expected = worst_case(X, y, COSTS[name], found["radius"])

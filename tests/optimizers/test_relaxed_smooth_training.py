@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from smooth_cases import smooth_optimum
 from training_cases import CASES, Case, random_case
 
@@ -136,3 +137,9 @@ def test_a_sparse_crf_may_be_relaxed() -> None:
     model = CRF(inference="relaxed", **options).fit(GRIDS.X, GRIDS.y)
     assert model.duality_gap_ <= 1e-3
     assert 0 < np.count_nonzero(model.coef_) < len(model.coef_)
+
+
+@pytest.mark.parametrize("Model", [AGM, SSVM])
+def test_a_fit_without_entropy_that_misses_its_tolerance_names_a_temperature(Model: type) -> None:
+    with pytest.warns(ConvergenceWarning, match="use temperature=1"):
+        Model(inference="relaxed", max_iter=2, tol=1e-6).fit(GRIDS.X, GRIDS.y)

@@ -205,7 +205,17 @@ def _summary(result: dict[str, Any]) -> str:
         f"tested on {result['split']} ({result['n_test_nodes']} labels).\n"
     )
     spans = result["models"][0]["span_f1"] is not None
-    rows = [["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]]
+    forecasts = any(entry["forecast"] is not None for entry in result["models"])
+    rows = [
+        [
+            "",
+            "cost",
+            "95 % interval",
+            *(["expected"] if forecasts else []),
+            "accuracy",
+            *(["span F1"] if spans else []),
+        ]
+    ]
     rows[0] += ["training", "in all", "gap", "alpha"]
     for entry in result["models"]:
         alphas = entry["alpha"] if isinstance(entry["alpha"], list) else [entry["alpha"]]
@@ -215,6 +225,7 @@ def _summary(result: dict[str, Any]) -> str:
                 entry["model"],
                 f"{entry['cost']:.4g}",
                 f"{entry['cost_low']:.4g} to {entry['cost_high']:.4g}",
+                *([_mean(entry["forecast"])] if forecasts else []),
                 f"{entry['accuracy']:.1%}",
                 *([f"{entry['span_f1']:.1%}"] if spans else []),
                 f"{entry['seconds']:.1f} s",
@@ -228,9 +239,18 @@ def _summary(result: dict[str, Any]) -> str:
         f"\n  cost: mean per {unit}; training: the last fit, in all: with the choice before it;\n"
         "  gap: certified distance to the best objective at most\n"
     )
+    if forecasts:
+        legend = (
+            "\n  expected: by held-out training samples, corrected for the choice among settings;"
+            f"{legend}"
+        )
     differences = [f"  {difference['in_words']}" for difference in result["differences"]]
     advice = ["", f"Recommended: {result['recommendation']['why']}"]
     if "command" in result["recommendation"]:
         advice.append(f"  {result['recommendation']['command']}")
     written = [] if result["report"] is None else ["", f"Charts and examples: {result['report']}"]
     return "\n".join([head, table(rows), legend, *differences, *advice, *written])
+
+
+def _mean(forecast: dict[str, Any] | None) -> str:
+    return "" if forecast is None else f"{forecast['mean']:.4g}"

@@ -23,6 +23,7 @@ from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.selection import CutShort, trustworthy
 from robustruct.models.fitting.splitting import group_codes
 from robustruct.models.parameters import check_parameters
+from robustruct.progress import duration, note
 from robustruct.status import Status
 
 KINDS: dict[str, type[StructuredModel]] = {
@@ -32,7 +33,11 @@ KINDS: dict[str, type[StructuredModel]] = {
     "SSVM": SSVM,
 }
 """What is compared: the family with all that is chosen on training samples, and its corners."""
-SHARES = {"auto": 0.4, "AGM": 0.2, "CRF": 0.2, "SSVM": 0.2}  # of the time
+SHARES = {"CRF": 0.2, "SSVM": 0.2, "AGM": 0.2, "auto": 0.4}
+"""Of the time, in the order of training: what one leaves of its share is for those after it."""
+FITS = 60
+"""Of a CRF, which take as long as all other models with their choices, on most data: for a first
+word on how long that will be."""
 FEWEST = 5  # training samples: alpha is chosen on five folds of them
 
 
@@ -107,6 +112,12 @@ class Method:
     def model(self) -> StructuredModel:
         """That of the first split."""
         return self.fits[0].model
+
+    @property
+    def forecast(self) -> dict[str, Any] | None:
+        """What its choice in the first split expected of new samples."""
+        expected = getattr(self.model, "forecast_", None)
+        return None if expected is None else expected._asdict()
 
     @property
     def chosen(self) -> str:
@@ -273,6 +284,7 @@ class Comparison:
                     "accuracy": method.accuracy,
                     "span_f1": method.span_f1,
                     "chosen": method.chosen,
+                    "forecast": method.forecast,
                     "trained": method.trained,
                     "seconds": method.seconds,
                     "seconds_with_choice": method.seconds_in_all,
@@ -384,6 +396,7 @@ def compare(
     starts = np.cumsum([0, *map(len, truth[:-1])])
     costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
     groups = _groups(parts)
+    notes += _surprises(fits, costs, weights, len(parts))
     methods, differences = _measured(
         fits, predicted, node_costs, costs, truth, weights, groups, classes, seed
     )
@@ -424,9 +437,9 @@ def _all_trained(
     """(for each kind of model a fit per split, the warnings they gave)."""
     fits: dict[str, list[SplitFit]] = {name: [] for name in KINDS}
     notes: list[str] = []
-    for name, kind in KINDS.items():
-        given = {**options, "decision": decision}
-        limit = None if max_time is None else SHARES[name] * max_time / len(parts)
+    started, waiting = time.perf_counter(), len(parts) * sum(SHARES.values())
+    for name, share in SHARES.items():
+        kind, given = KINDS[name], {**options, "decision": decision}
         try:
             check_parameters(kind(**given))
         except InvalidInputError as error:
@@ -435,10 +448,23 @@ def _all_trained(
             given["decision"] = "auto"
             notes.append(f"{name} cannot decide by {decision!r}; it took what suits it.")
         for part in parts:
+            spent = time.perf_counter() - started
+            limit = None if max_time is None else max(max_time - spent, 1e-3) * share / waiting
+            waiting = max(waiting - share, share)  # never 0 for what rounding leaves
             fit, warned = _trained(kind(**given), part.train, limit)
+            if options["verbose"] and not any(fits.values()):
+                _announce(fit, len(parts), max_time)
             fits[name].append(fit)
             notes += [_note(name, warning) for warning in warned]
     return fits, list(dict.fromkeys(notes))
+
+
+def _announce(first: SplitFit, n_splits: int, max_time: float | None) -> None:
+    """Say how long training will take, after the first fit."""
+    expected = n_splits * (FITS * first.seconds + first.seconds_in_all)
+    most = "" if max_time is None else f", {duration(max_time)} at most"
+    shown = expected if max_time is None else min(expected, max_time)
+    note(f"training all models will take about {duration(shown)}{most}.")
 
 
 def _note(name: str, warning: str) -> str:
@@ -480,6 +506,25 @@ def _node_weights(parts: Sequence[Split], truth: Sequence[np.ndarray]) -> list[n
     if any(len(w) != len(labels) for w, labels in zip(weights, truth, strict=True)):
         raise InvalidInputError("node_weight of a test sample does not have one weight per node.")
     return weights
+
+
+def _surprises(
+    fits: Mapping[str, Sequence[SplitFit]],
+    costs: Mapping[str, np.ndarray],
+    weights: Sequence[np.ndarray],
+    n_splits: int,
+) -> list[str]:
+    """What test samples cost against what each choice had expected; of one split only."""
+    total = sum(part.sum() for part in weights)
+    if n_splits > 1 or not total > 0:
+        return []
+    found = []
+    for name, (fit,) in fits.items():
+        forecast = getattr(fit.model, "forecast_", None)
+        if forecast is not None:
+            said = forecast.contradicted(costs[name].sum() / total, len(weights))
+            found += [] if said is None else [f"{name}: {said}"]
+    return found
 
 
 def _groups(parts: Sequence[Split]) -> np.ndarray:

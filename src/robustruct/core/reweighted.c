@@ -8,7 +8,7 @@
  * so V bounds the exact value from above (tree-reweighted: Wainwright, Jaakkola and Willsky 2005). By
  * duality, with an edge's scores divided by the share rho_e of forests that it is in,
  *
- *     V(ψ) = min over p, λ   mean over F of T log Z_F((ψ + w L'p + λ_F) / T),   Σ_F λ_F = 0 at each node.
+ *     V(ψ) = min over p, λ   mean over F of T log Z_F((ψ + w L'p + λ_F) / T),   Σ_F λ_F = 0.
  *
  * Any p and λ give an upper bound. It is minimised node by node: the best λ at a node makes its
  * marginals in all forests equal, the best p is that of a game on the node alone. Messages of all
@@ -23,6 +23,7 @@
 #define PLACED 1e-12 /* mass that may be missing where edge marginals count as fitted: rounding */
 #define LEAST 1e-200 /* smaller sums may have lost terms to underflow */
 #define TRIES 20     /* steps of a node's predictor in a visit; visits follow */
+#define PLAIN 8      /* sweeps before any begins ahead, which costs half a sweep more */
 #define FREE 2       /* kind of predictor, as in gibbs.h */
 
 /* A sample. Nodes count from 0 in the order of the forests, children first. */
@@ -41,6 +42,11 @@ typedef struct {
     const SmoothGames *game;
 } Sample;
 
+/* A point that is kept. */
+typedef struct {
+    double *shift, *p; /* (n, count, k) λ / T; (n, actions) */
+} Kept;
+
 /* Everything about the nodes, divided by T. */
 typedef struct {
     double *base;   /* (n, k) ψ + w L'p; -inf at labels that no forest, or not all, can have */
@@ -48,7 +54,7 @@ typedef struct {
     double *up;     /* (n, count, k) messages to parents */
     double *below;  /* (n, count, k) those of all children, added up */
     double *down;   /* (n, count, k) messages from parents, 0 at roots */
-    double *best_shift, *best_p;
+    Kept best, last; /* the point of the least bound, and the one before */
     double *pace;   /* (n) step length of each predictor */
     double *belief, *other, *sum, *line, *few, *costs, *slopes, *before; /* (k), (actions) */
     double *pair, *plan;                               /* (k, k) */
@@ -435,41 +441,74 @@ static void set_base(const Sample *own, const Work *work, Index i, const double 
     answer(own, factor, work->line, p + at * own->actions, base, work->other);
 }
 
-/* The multipliers and p of the least upper bound are kept, or taken again. */
-static void keep(bool again, const Sample *own, const Work *work, double *p)
+/* Copy multipliers and p of the sample to a point that is kept, or back if ``again``. */
+static void keep(bool again, const Sample *own, const Work *work, const Kept *kept, double *p)
 {
     const Index length = own->n * own->count * own->k, actions = own->actions;
-    copy(length, again ? work->best_shift : work->shift, again ? work->shift : work->best_shift);
+    copy(length, again ? kept->shift : work->shift, again ? work->shift : kept->shift);
     for (Index i = 0; i < own->n && own->plays; i++) {
-        double *now = p + own->node[i] * actions, *best = work->best_p + i * actions;
-        copy(actions, again ? best : now, again ? now : best);
+        double *now = p + own->node[i] * actions, *then = kept->p + i * actions;
+        copy(actions, again ? then : now, again ? now : then);
         if (again) set_base(own, work, i, p);
     }
 }
 
-/* Sweeps until the gap is allowed; return their number, both ways counted as one. */
+/* From the best point on along the last change, ``far`` times; the best becomes the one before. */
+static void look_ahead(const Sample *own, const Work *work, double far, double *p)
+{
+    const Index length = own->n * own->count * own->k, actions = own->actions;
+    for (Index j = 0; j < length; j++) {
+        const double best = work->best.shift[j];
+        work->shift[j] = best + far * (best - work->last.shift[j]);
+        work->last.shift[j] = best;
+    }
+    for (Index i = 0; i < own->n && own->plays; i++) {
+        double *now = p + own->node[i] * actions, total = 0.0;
+        for (Index a = 0; a < actions; a++) {
+            const double best = work->best.p[i * actions + a];
+            now[a] = max_double(best + far * (best - work->last.p[i * actions + a]), 0.0);
+            work->last.p[i * actions + a] = best;
+            total += now[a];
+        }
+        for (Index a = 0; a < actions; a++) now[a] /= total;
+        set_base(own, work, i, p);
+    }
+    sweep_up(own, work, 0.0, p);
+}
+
+/* Sweeps until the gap is allowed; return their number, both ways counted as one. After the first few they
+ * begin ahead of the last point, as in Nesterov's method, until the bound rises. */
 static Index descend(const Sample *own, const Effort *effort, double allowed, const RelaxedGibbs *point,
                      const Work *work, double *lower, double *upper)
 {
-    double part = 1.0;
+    double part = 1.0, momentum = 1.0;
     Index sweeps = 0;
     *upper = sweep_up(own, work, 0.0, point->p);
-    keep(false, own, work, point->p);
+    keep(false, own, work, &work->best, point->p);
+    keep(false, own, work, &work->last, point->p);
     while (true) {
         sweep_down(own, work, 0.0, point->p);
         *lower = marginals(own, work, point->r, point->q);
         if (*upper - *lower <= allowed || sweeps >= effort->max_iter) return sweeps;
         for (Index x = 0; x < effort->check_every && sweeps < effort->max_iter; x++, sweeps++) {
+            const double after = 0.5 * (1.0 + sqrt(1.0 + 4.0 * momentum * momentum));
+            const double far = sweeps < PLAIN ? 0.0 : (momentum - 1.0) / after;
+            if (far > 0.0)
+                look_ahead(own, work, far, point->p);
+            else
+                keep(false, own, work, &work->last, point->p);
             sweep_down(own, work, part, point->p);
             const double value = sweep_up(own, work, part, point->p);
-            /* Near the optimum the gap falls with the square root of what values can tell. */
-            if (value <= *upper + 1e-3 * min_double(allowed, fabs(*upper)) + 1e-12 * fabs(*upper)) {
+            /* Near the optimum the gap is like the square root of what values can tell: plain sweeps. */
+            const double felt = 1e-3 * min_double(allowed, fabs(*upper)) + 1e-12 * fabs(*upper);
+            if (value <= *upper + felt) {
+                part = min_double(1.1 * part, 1.0), momentum = value < *upper - felt ? after : 1.0;
                 *upper = value;
-                keep(false, own, work, point->p);
-                part = min_double(1.1 * part, 1.0);
+                keep(false, own, work, &work->best, point->p);
             } else {
-                part *= 0.5;
-                keep(true, own, work, point->p);
+                if (!(far > 0.0)) part *= 0.5;
+                momentum = 1.0;
+                keep(true, own, work, &work->best, point->p);
                 sweep_up(own, work, 0.0, point->p);
             }
         }
@@ -550,15 +589,38 @@ static void begin(const Sample *own, const RelaxedGibbs *point, const double *mu
     }
 }
 
+/* Memory for samples of up to n nodes, m edges and ``rows`` nodes times forests; NULL if there is none.
+ * All of it is behind own->score. */
+static double *lay_out(Index n, Index m, Index rows, Sample *own, Work *work)
+{
+    const Index k = own->k, actions = own->actions, wide = max_index(k, actions);
+    double **parts[] = {&own->score,        &own->exps,   &own->top,         &work->shift,
+                        &work->up,          &work->below, &work->down,       &work->best.shift,
+                        &work->last.shift,  &work->base,  &work->best.p,     &work->last.p,
+                        &work->pace,        &work->belief, &work->other,     &work->sum,
+                        &work->line,        &work->few,   &work->costs,      &work->slopes,
+                        &work->before,      &work->pair,  &work->plan};
+    const Index sizes[] = {m * k * k, m * k * k,   m,           rows * k, rows * k, rows * k,
+                           rows * k,  rows * k,    rows * k,    n * k,    n * actions, n * actions,
+                           n,         k,           k,           k,        wide,     wide,
+                           wide,      wide,        wide,        k * k,    k * k};
+    const int count = sizeof sizes / sizeof *sizes;
+    Index total = 0;
+    for (int x = 0; x < count; x++) total += sizes[x];
+    double *numbers = NEW(double, total), *at = numbers;
+    for (int x = 0; numbers && x < count; at += sizes[x++]) *parts[x] = at;
+    return numbers;
+}
+
 /* Samples first .. last-1, to a gap of effort->allowed[s]; ``player`` is FREE where p is to be chosen,
  * else costs play no part. point, in: where to start, out: what was reached. lower, upper (S), out:
  * bounds on V; lower is -inf where forbidden pairs kept edges from being fitted. */
-API Index solve_reweighted(Index first, Index last, const SmoothGames *game, const SpanningForests *forests,
-                           const SmoothSettings *settings, const Effort *effort,
-                           const RelaxedGibbs *point, double *lower, double *upper)
+API Index solve_reweighted(Index first, Index last, const SmoothGames *game,
+                           const SpanningForests *forests, const SmoothSettings *settings,
+                           const Effort *effort, const RelaxedGibbs *point, double *lower,
+                           double *upper)
 {
-    const Index k = game->n_labels, actions = game->n_actions, wide = max_index(k, actions);
-    const Index *offsets = game->structure.offsets;
+    const Index k = game->n_labels, *offsets = game->structure.offsets;
     const Index *chords = game->structure.chord_offsets;
     Index n = 0, m = 0, rows = 0, bits = 1;
     for (Index s = first; s < last; s++) {
@@ -567,23 +629,16 @@ API Index solve_reweighted(Index first, Index last, const SmoothGames *game, con
         rows = max_index(rows, forests->rows[s + 1] - forests->rows[s]);
     }
     while ((Index)1 << bits < 2 * m) bits++;
-    Index *indices = NEW(Index, 2 * n + 1 + 4 * m + ((Index)1 << bits));
-    double *numbers = NEW(double, 2 * m * k * k + m + 5 * rows * k + n * k + n * actions + n + 3 * k + 5 * wide + 2 * k * k);
-    Sample own = {.k = k, .actions = actions, .T = settings->temperature, .plays = settings->player == FREE, .game = game};
-    own.upright = NEW(bool, m);
+    Sample own = {.k = k, .actions = game->n_actions, .T = settings->temperature, .game = game};
     Work work;
+    Index *indices = NEW(Index, 2 * n + 1 + 4 * m + ((Index)1 << bits));
+    double *numbers = lay_out(n, m, rows, &own, &work);
+    own.upright = NEW(bool, m), own.plays = settings->player == FREE;
     const bool routed = new_routes(k, &work.routes), enough = indices && numbers && own.upright;
     if (enough && routed) {
         own.first = indices, own.above = indices + n + 1, own.slot = own.above + m;
         own.kind = own.slot + m;
         Index *keys = own.kind + m, *position = keys + m, *place = position + n;
-        double **parts[] = {&own.score, &own.exps, &own.top, &work.shift, &work.up, &work.below,
-                            &work.down, &work.best_shift, &work.base, &work.best_p, &work.pace, &work.belief, &work.other, &work.sum,
-                            &work.line, &work.few, &work.costs, &work.slopes, &work.before, &work.pair, &work.plan};
-        const Index sizes[] = {m * k * k, m * k * k, m, rows * k, rows * k, rows * k, rows * k, rows * k, n * k, n * actions,
-                               n, k, k, k, wide, wide, wide, wide, wide, k * k, k * k};
-        for (int x = 0; x < 21; numbers += sizes[x++]) *parts[x] = numbers;
-        numbers = own.score;
         for (Index s = first; s < last; s++) {
             own.n = offsets[s + 1] - offsets[s];
             own.count = (forests->rows[s + 1] - forests->rows[s]) / max_index(own.n, 1);

@@ -25,12 +25,14 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.metrics import SpanCost
 from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.objectives.partial import check_agreement, label_weights, narrowed
 from robustruct.scores import Scores
+from robustruct.spans import SpanRule, least_probability
 from robustruct.validation import (
     KnownLabels,
     as_listed,
@@ -48,6 +50,7 @@ from robustruct.validation import (
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
+    from robustruct.spans import Span, SpanCandidates
 
 ActionsLike = Mapping[str, float | Mapping[Any, float]] | Actions | None
 
@@ -77,7 +80,7 @@ class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
-    decision: str
+    decision: str | SpanCost
     inference: str
     objective: str
     n_jobs: int | None
@@ -90,6 +93,8 @@ class Prediction(Estimator):
     decision_scale_ = 1.0
     """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
     samples (see ``AGM``), else 1."""
+    span_rule_: SpanRule = 0.5
+    """How the decision "spans" is made: by a threshold or costs; see ``AGM``."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -169,7 +174,13 @@ class Prediction(Estimator):
 
     @property
     def _decision(self) -> str:
+        if isinstance(self.decision, SpanCost):
+            return "spans"
         return self.decision_ if self.decision == "auto" else self.decision
+
+    @property
+    def _span_rule(self) -> SpanRule:
+        return self.decision if isinstance(self.decision, SpanCost) else self.span_rule_
 
     @property
     def _scale(self) -> float:
@@ -190,6 +201,13 @@ class Prediction(Estimator):
             if actions is not None:
                 self._refuse_actions()
             return self._best(found)
+        if self._decision == "spans":
+            from robustruct.models.spans import candidates
+
+            if actions is not None:
+                self._refuse_actions()
+            found, rule = self._feasible(found), self._span_rule
+            return self._by_spans(found, candidates(self, found, least_probability(rule)), rule)
         if self._unrestricted(found):
             return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
@@ -201,21 +219,45 @@ class Prediction(Estimator):
         if actions is not None:
             # A node with an action is open: any label that keeps the rules may be true there.
             action = gain[:, k:].max(axis=1)
-        kept = Scores(
-            found.batch,
-            np.where(np.isneginf(found.unary), -np.inf, np.maximum(labels, action[:, None])),
-            np.where(np.isneginf(found.tables), -np.inf, 0.0),
-            found.table_of,
-        )
-        codes = self._best(kept)
+        codes = self._keeping_rules(found, np.maximum(labels, action[:, None]))
         taken = action > labels[np.arange(len(codes)), codes]
         if taken.any():
             codes[taken] = k + gain[taken, k:].argmax(axis=1)
         return codes
 
+    def _by_spans(self, found: Scores, candidates: SpanCandidates, rule: SpanRule) -> np.ndarray:
+        """(N,) label codes of the best spans.
+
+        Schemes are kept by themselves; where other rules or known labels rule a labelling out, one
+        that keeps them and differs on the fewest nodes is taken.
+        """
+        from robustruct.models.spans import labels_of
+
+        codes = labels_of(self, found.batch, candidates, rule)
+        if self._unrestricted(found):
+            return codes
+        return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
+
+    def _keeping_rules(self, found: Scores, gain: np.ndarray) -> np.ndarray:
+        """(N,) codes of the labelling with the largest sum of gains that keeps the rules."""
+        kept = Scores(
+            found.batch,
+            np.where(np.isneginf(found.unary), -np.inf, gain),
+            np.where(np.isneginf(found.tables), -np.inf, 0.0),
+            found.table_of,
+        )
+        return self._best(kept)
+
     def _refuse_actions(self) -> None:
+        if self._decision == "spans":
+            raise IncompatibleError(
+                "a decision by spans has prices of spans, which those of actions on single nodes "
+                "cannot be compared with: set decision='bayes'."
+            )
         remedy = "train it with a temperature above 0, or take a CRF"
-        if self.objective == "game":
+        if self.temperature_ > 0:
+            remedy = "set decision='bayes'"
+        elif self.objective == "game":
             remedy = "set decision='predictor'"
         raise IncompatibleError(
             "decision='map' takes the labelling of the highest score, and scores are not in the "
@@ -254,12 +296,13 @@ class Prediction(Estimator):
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        found = at_temperature(found, self.absolute_temperature_)
-        if relaxes(self.inference, found.batch, found.n_labels):
-            from robustruct.game.relaxed_smooth import relaxed_marginals
+        found, batch = at_temperature(found, self.absolute_temperature_), found.batch
+        if not relaxes(self.inference, batch, found.n_labels):
+            return marginals(found, n_jobs=self.n_jobs).nodes
+        from robustruct.game.relaxed_smooth import relaxed_marginals
 
-            return relaxed_marginals(found, self.n_jobs)
-        return marginals(found, n_jobs=self.n_jobs).nodes
+        parts = chunks(batch, found.n_labels**2)  # edge marginals take much room
+        return _joined([relaxed_marginals(found.part(*part), self.n_jobs) for part in parts])
 
     def _games(
         self,
@@ -574,6 +617,44 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
+    def predict_spans(
+        self,
+        X: Any,
+        threshold: float | str = "auto",
+        *,
+        overlapping: bool = False,
+        known: Any = None,
+    ) -> list[list[Span]]:
+        """For each sample its spans, such as entities, as (first, end, type, probability).
+
+        Labels are BIO or BIOES and samples are chains. ``first`` is the number of a span's first
+        node, ``end`` that of the node after its last. The probability is that of exactly this span
+        under the distribution whose marginals ``predict_proba`` returns: the sum of the
+        probabilities of all labellings in which `span_scores` would count it. At temperature 0
+        there is none.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        threshold : float or "auto"
+            The least probability. "auto" takes the rule of the decision by spans, ``span_rule_`` or
+            ``decision=SpanCost(...)``, and 0.5 where there is none.
+        overlapping : bool
+            Whether to list all spans of that probability. Otherwise, where some overlap, those are
+            listed that the decision takes: by a threshold the likeliest first. Above 0.5 none do.
+        known : as for ``predict``
+        """
+        from robustruct.models.spans import listed
+
+        self._check_fitted()
+
+        def answer(X: Any, known: Any) -> list[list[Span]]:
+            design, flat = self._encode(X)
+            found = self._feasible(self._scores_given(design, known, flat))
+            return listed(self, found, threshold, overlapping)
+
+        return [list(spans) for spans in _of_all(answer, X, [], known)]
+
     def predict_k_best(
         self, X: Any, k: int = 3, *, known: Any = None
     ) -> list[list[tuple[Any, float]]]:
@@ -721,7 +802,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(answer: Callable[..., Any], X: Any, nothing: np.ndarray, *more: Any) -> Any:
+def _of_all(answer: Callable[..., Any], X: Any, nothing: Any, *more: Any) -> Any:
     """``answer(X, *more)`` of samples that may have no nodes; of these, ``nothing``.
 
     ``more`` are lists with an item per sample, or None.

@@ -51,6 +51,10 @@ WEAK_PENALTY = (
     "Raise max_iter or tol, or use a larger alpha or smaller features: the penalty is weak for "
     "features of this size, and a stronger one converges faster."
 )
+TOO_COLD = (
+    "Relaxed games without an entropy are slow on large graphs: use temperature=1, which trains by "
+    "L-BFGS on the same graphs, or raise max_iter or tol, or use a larger alpha."
+)
 MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
 FIRST_MIXED = 40  # the first pass whose adversary may be mixed with others: earlier ones say little
 
@@ -365,6 +369,8 @@ class DualAscent(Optimizer):
             dual.q, dual.p0 = earlier.q, earlier.p0
             ascent.follow()
         fit_ascent(ascent, task.progress, task.max_iter, task.seed)
+        if local is not None and local.relaxed:
+            task.progress.advice = TOO_COLD
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:

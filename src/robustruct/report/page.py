@@ -128,7 +128,9 @@ def _comparison(comparison: Comparison) -> Html:
             "p",
             "Intervals: bootstrap over test samples, widened for few samples. Tests: paired sign "
             "flips over test samples, corrected for the number of pairs (Holm). Both speak of "
-            "other test samples from the same source, not of other training samples.",
+            "other test samples from the same source, not of other training samples. Expected is "
+            "what held-out training samples said before the test, corrected for the choice among "
+            "settings.",
             class_="note",
         ),
         tag("h3", "How alpha was chosen"),
@@ -147,7 +149,7 @@ def _comparison(comparison: Comparison) -> Html:
 
 def _table(comparison: Comparison) -> Html:
     spans = any(method.span_f1 is not None for method in comparison.methods)
-    heads = ["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]
+    heads = ["", "cost", "95 % interval", "expected", "accuracy", *(["span F1"] if spans else [])]
     heads += ["training", "with choice", "certified gap", "alpha", "chosen"]
     least = min((method.cost for method in comparison.methods if method.trained), default=None)
     rows = []
@@ -157,6 +159,7 @@ def _table(comparison: Comparison) -> Html:
         cells = [
             number(m.cost),
             f"{number(m.low)} to {number(m.high)}",
+            "" if m.forecast is None else number(m.forecast["mean"]),
             percent(m.accuracy),
             *([] if m.span_f1 is None else [percent(m.span_f1)]),
             f"{m.seconds:.2f} s",
