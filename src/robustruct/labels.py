@@ -77,7 +77,7 @@ def split_options(labels: Any) -> tuple[Any, dict[int, Options]]:
             options[i] = found
         else:
             known.append(found)
-    return (known if options else labels), options
+    return known, options
 
 
 def _read(value: Any) -> Any:
@@ -219,14 +219,19 @@ def _kind(array: np.ndarray) -> str:
 
 def family(label: Any) -> str:
     """Return the name of the types with which a label can be compared."""
-    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
-        return "number"
-    return "str" if isinstance(label, str) else type(label).__name__
+    return _family_of(type(label))
+
+
+def _family_of(kind: type) -> str:
+    if issubclass(kind, str):
+        return "str"
+    numbers = (int, float, np.integer, np.floating, np.bool_)
+    return "number" if issubclass(kind, numbers) else kind.__name__
 
 
 def _array_of(values: list[Any]) -> np.ndarray:
     """Convert labels to a NumPy array of one type, if that changes none, else of objects."""
-    families = {family(label) for label in values}
+    families = {_family_of(kind) for kind in set(map(type, values))}
     if families == {"str"}:
         together = 4 * len(values) * max(map(len, values))
         wide = together > ROOM and together > WASTE * 4 * sum(map(len, values))

@@ -13,6 +13,7 @@ from robustruct.cli.certify import CertifyOptions, certify_cli
 from robustruct.cli.compare import CompareOptions, compare_cli
 from robustruct.cli.control import ControlOptions, control_cli
 from robustruct.cli.evaluate import EvaluateOptions, evaluate_cli
+from robustruct.cli.export import export_cli
 from robustruct.cli.inspect import inspect_cli
 from robustruct.cli.options import command
 from robustruct.cli.predict import PredictOptions, predict_cli
@@ -53,6 +54,7 @@ for name, called in (
     ("certify", command(certify_cli, CertifyOptions)),
     ("control", command(control_cli, ControlOptions)),
     ("inspect", inspect_cli),
+    ("export", export_cli),
     ("compare", command(compare_cli, CompareOptions)),
 ):
     app.command(name, epilog=errors.HELP)(called)

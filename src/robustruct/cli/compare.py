@@ -24,7 +24,9 @@ from robustruct.cli.options import (
     JsonOption,
     MaxIterOption,
     QuietOption,
+    TargetOption,
     alphas_of,
+    target_of,
 )
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
@@ -63,6 +65,7 @@ class CompareOptions:
     costs: CostOptions = field(default_factory=CostOptions)
     alpha: AlphaOption = None
     decision: DecisionOption = None
+    target: TargetOption = None
     constraints: ConstraintsOption = None
     bad_labels: BadLabelsOption = "repair"
     max_iter: MaxIterOption = 1000
@@ -170,10 +173,11 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
             others,
             chosen,
             data=Path(data).name if data else "handwritten digits that count",
-            loss_name=options.costs.name(default),
+            loss_name=_judged_by(options, default),
             folds=options.folds,
             alpha=alphas_of(options.alpha or ()) or AUTO,
             decision=options.decision or AUTO,
+            target=target_of(options.target),
             constraints=Constraints(options.constraints, bad_labels=options.bad_labels),
             max_iter=options.max_iter,
             max_time=options.max_time or None,
@@ -191,6 +195,8 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
         arguments = {**comparison.recommendation.options, "constraints": options.constraints}
         if options.bad_labels != "repair":
             arguments["bad-labels"] = options.bad_labels
+        if "auto" in arguments.values() or arguments["decision"] == "spans":
+            arguments["target"] = options.target
         command = ["robustruct", "train", data, "-o", "MODEL"]
         for option, value in arguments.items():
             command += [] if value is None else [f"--{option}", value]
@@ -199,13 +205,31 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
     return result
 
 
+def _judged_by(options: CompareOptions, default: str) -> str:
+    """Return what models are compared by, in words."""
+    target = options.target
+    if target is None:
+        return options.costs.name(default)
+    return target if target.startswith("span_cost") else f"1 - {target}"
+
+
 def _summary(result: dict[str, Any]) -> str:
     head = (
         f"{result['data']}, {result['loss']} loss: trained on {result['n_train']} samples,\n"
         f"tested on {result['split']} ({result['n_test_nodes']} labels).\n"
     )
     spans = result["models"][0]["span_f1"] is not None
-    rows = [["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]]
+    forecasts = any(entry["forecast"] is not None for entry in result["models"])
+    rows = [
+        [
+            "",
+            "cost",
+            "95 % interval",
+            *(["expected"] if forecasts else []),
+            "accuracy",
+            *(["span F1"] if spans else []),
+        ]
+    ]
     rows[0] += ["training", "in all", "gap", "alpha"]
     for entry in result["models"]:
         alphas = entry["alpha"] if isinstance(entry["alpha"], list) else [entry["alpha"]]
@@ -215,6 +239,7 @@ def _summary(result: dict[str, Any]) -> str:
                 entry["model"],
                 f"{entry['cost']:.4g}",
                 f"{entry['cost_low']:.4g} to {entry['cost_high']:.4g}",
+                *([_mean(entry["forecast"])] if forecasts else []),
                 f"{entry['accuracy']:.1%}",
                 *([f"{entry['span_f1']:.1%}"] if spans else []),
                 f"{entry['seconds']:.1f} s",
@@ -228,9 +253,18 @@ def _summary(result: dict[str, Any]) -> str:
         f"\n  cost: mean per {unit}; training: the last fit, in all: with the choice before it;\n"
         "  gap: certified distance to the best objective at most\n"
     )
+    if forecasts:
+        legend = (
+            "\n  expected: by held-out training samples, corrected for the choice among settings;"
+            f"{legend}"
+        )
     differences = [f"  {difference['in_words']}" for difference in result["differences"]]
     advice = ["", f"Recommended: {result['recommendation']['why']}"]
     if "command" in result["recommendation"]:
         advice.append(f"  {result['recommendation']['command']}")
     written = [] if result["report"] is None else ["", f"Charts and examples: {result['report']}"]
     return "\n".join([head, table(rows), legend, *differences, *advice, *written])
+
+
+def _mean(forecast: dict[str, Any] | None) -> str:
+    return "" if forecast is None else f"{forecast['mean']:.4g}"

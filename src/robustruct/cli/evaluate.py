@@ -115,7 +115,11 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "by_label": _all_scores(evaluation.by_label),
         "confusion": evaluation.confusion.tolist(),
         "costs": evaluation.costs.tolist(),
-        "notes": [*_notes(evaluation, estimator.classes_.tolist()), *doubts],
+        "notes": [
+            *_notes(evaluation, estimator.classes_.tolist()),
+            *doubts,
+            *_surprise(estimator, evaluation, options),
+        ],
     }
 
 
@@ -184,6 +188,18 @@ def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
         for label, count in counts.items()
         if label not in known and count
     ]
+
+
+def _surprise(
+    estimator: StructuredModel, evaluation: Evaluation, options: EvaluateOptions
+) -> list[str]:
+    """Return a note if the cost is not what was forecast when the model was chosen."""
+    forecast = getattr(estimator, "forecast_", None)
+    as_chosen = options.costs == CostOptions() and options.decision in (None, estimator.decision_)
+    if forecast is None or not as_chosen:
+        return []
+    said = forecast.contradicted(evaluation.loss, evaluation.n_samples)
+    return [] if said is None else [said]
 
 
 def _scores(detection: Detection) -> dict[str, float]:

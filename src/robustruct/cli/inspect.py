@@ -13,7 +13,7 @@ from robustruct.cli import errors
 from robustruct.cli.errors import BadInputError
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import EncodingOption, JsonOption, ModelArgument
-from robustruct.cli.tables import finite_or_word, number, table
+from robustruct.cli.tables import expected, finite_or_word, forecast_of, number, table
 from robustruct.errors import errors_at_lines
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def inspect(
         },
         "input": form,
         "n_features": model.node_weights_.shape[0],
+        "forecast": forecast_of(model),
         "gap": model.duality_gap_,
         "n_iter": model.n_iter_,
         "labels": list(label_of.values()),
@@ -193,6 +194,8 @@ def _report(result: dict[str, Any]) -> str:
         ["labels", ", ".join(map(str, result["labels"]))],
         ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
     ]
+    if result["forecast"] is not None:
+        head.append(["expected cost", expected(result["forecast"])])
     if parameters["constraints"] is not None:
         head.append(["constraints", parameters["constraints"]])
     if result["input"] is not None:

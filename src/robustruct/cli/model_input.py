@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def load_model(path: str, decision: str | None = None) -> StructuredModel:
     """Load a model, and change its decision rule if ``decision`` is given."""
-    from robustruct.models.parameters import check_parameters
+    from robustruct.models.parameters import check_parameters, needs_probabilities
     from robustruct.models.storage import load
 
     try:
@@ -25,10 +25,10 @@ def load_model(path: str, decision: str | None = None) -> StructuredModel:
             model = load(path)
         if decision is not None:
             check_parameters(model.set_params(decision=decision))
-            if decision == "bayes" and model.temperature_ == 0:
+            if needs_probabilities(decision) and model.temperature_ == 0:
                 raise InvalidInputError(
-                    f"--decision bayes needs probabilities, and {path} has none: it was trained "
-                    "at temperature 0. Use map or predictor."
+                    f"--decision {decision} needs probabilities, and {path} has none: it was "
+                    "trained at temperature 0. Use map or predictor."
                 )
         return model
     except FileNotFoundError:

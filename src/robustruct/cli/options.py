@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from robustruct.cli.loss import ChosenLoss
     from robustruct.formats.rows import Roles
     from robustruct.losses import Loss
+    from robustruct.models.fitting.targets import TargetLike
 
 AUTO = "auto"
 
@@ -27,11 +28,12 @@ AlphaOption = Annotated[
     ),
 ]
 DecisionOption = Annotated[
-    Literal["auto", "map", "predictor", "bayes"] | None,
+    Literal["auto", "map", "predictor", "bayes", "spans"] | None,
     typer.Option(
         help="Predict the best-scoring labelling (map), the likeliest labels of the predictor's "
-        "strategy (predictor), or those of least expected cost (bayes).  [default: what costs "
-        "least on held-out samples, or suits the model]",
+        "strategy (predictor), those of least expected cost (bayes), or spans from a probability "
+        "on that is chosen on held-out samples (spans).  [default: what costs least on held-out "
+        "samples, or suits the model]",
     ),
 ]
 ActionsOption = Annotated[
@@ -41,6 +43,15 @@ ActionsOption = Annotated[
         metavar="NAME=PRICE",
         help="What may be answered instead of a label, such as review=0.1: it is taken where it "
         "costs less than any label. May be repeated.",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Choose by this instead of the cost: span_f1, f1 (all labels but O), recall@0.9 or "
+        "span_recall@0.9 (at that precision), each also of one label or type of span after a "
+        "colon, or span_cost:MISS,FALSE,WRONG_TYPE.",
     ),
 ]
 ConstraintsOption = Annotated[
@@ -206,6 +217,23 @@ def _instance(options: type[Any], values: dict[str, Any]) -> Any:
             for field in fields(options)
         }
     )
+
+
+def target_of(text: str | None) -> TargetLike | None:
+    """Parse --target: costs of spans, or a name that the models know."""
+    name, _, costs = (text or "").partition(":")
+    if name != "span_cost":
+        return text
+    from robustruct.metrics import SpanCost
+
+    try:
+        return SpanCost(*(float(cost) for cost in costs.split(",")))
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(
+            f"{error}; give the cost of a miss, of a false span and, if it is not their sum, of a "
+            "wrong type, such as span_cost:5,1,2",
+            param_hint="--target",
+        ) from None
 
 
 def alphas_of(texts: Sequence[str]) -> list[float] | str:

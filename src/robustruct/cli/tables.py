@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robustruct.models.base import StructuredModel
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "  ", *, text_columns: int = 1) -> str:
@@ -32,3 +36,15 @@ def number(value: float) -> str:
 def finite_or_word(value: float) -> float | str:
     """Return a number as JSON can hold it: inf and nan become text."""
     return value if math.isfinite(value) else f"{value:g}"
+
+
+def forecast_of(model: StructuredModel) -> dict[str, Any] | None:
+    """Return what a choice expects new samples to cost, ready for JSON."""
+    forecast = getattr(model, "forecast_", None)
+    return None if forecast is None else forecast._asdict()
+
+
+def expected(forecast: dict[str, Any]) -> str:
+    """Return a forecast in words."""
+    low, high = number(forecast["lower"]), number(forecast["upper"])
+    return f"{number(forecast['mean'])} per node ({low} to {high}), on samples like these"

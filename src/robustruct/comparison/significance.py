@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
 
-LEVEL = 0.95  # of all intervals and tests of a comparison
+from robustruct.models.fitting.forecast import LEVEL, interval
+
+__all__ = ["LEVEL", "holm", "interval", "resampled_means", "sign_flip_p_value"]
+
 N_RESAMPLES = 4000  # 100 beyond each end, so ends vary by 2 % of half the width of an interval
 N_FLIPS = 9999  # with the one that was observed 10,000: p-values down to 1e-4
 CHUNK = 2**22  # random numbers at a time
@@ -39,17 +41,6 @@ def resampled_means(
         # A draw of samples without any weight has no mean; all weights being positive, none is.
         parts.append(drawn[:, :-1] / drawn[:, -1:])
     return np.concatenate(parts)
-
-
-def interval(resampled: np.ndarray, n_samples: int, level: float = LEVEL) -> tuple[float, float]:
-    """Percentile interval of resampled values, widened as Student's t asks for few samples.
-
-    A plain percentile interval is too narrow by the factor sqrt((n - 1) / n), and ignores that the
-    spread is itself uncertain; Hesterberg's expanded percentiles correct for both.
-    """
-    t = stdtrit(n_samples - 1, (1 + level) / 2) * np.sqrt(n_samples / (n_samples - 1))
-    low, high = np.quantile(resampled, [ndtr(-t), ndtr(t)])
-    return float(low), float(high)
 
 
 def sign_flip_p_value(

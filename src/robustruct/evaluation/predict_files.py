@@ -57,6 +57,7 @@ def answered(
     proba: bool = False,
     k_best: int = 0,
     known: str | None = None,
+    spans: float | str | None = None,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
     actions: ActionsLike = None,
@@ -65,6 +66,7 @@ def answered(
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
     ``known`` names the column or field that holds labels which predictions are to agree with.
+    ``spans`` is the least probability of a span; without it none are listed.
     ``digests`` takes those of the samples.
     """
     names = model.classes_.tolist()
@@ -98,6 +100,10 @@ def answered(
                 ranked = model.predict_k_best(X, k_best, known=given)
                 for answer, best in zip(answers, ranked, strict=True):
                     answer.best = [(as_labels(labels).tolist(), score) for labels, score in best]
+            if spans is not None:
+                listed = model.predict_spans(X, spans, known=given)
+                for answer, found in zip(answers, listed, strict=True):
+                    answer.spans = found
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:

@@ -38,6 +38,8 @@ class Answer:
     """Probability of every label, for each node."""
     best: list[tuple[list[Any], float]] | None = None
     """The best labellings and their scores, best first."""
+    spans: list[tuple[int, int, str, float]] | None = None
+    """First node, node after the last, type and probability of each span."""
 
 
 class Format(ABC):

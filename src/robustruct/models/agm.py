@@ -44,7 +44,7 @@ class AGM(StructuredModel):
         Relative duality gap at which training stops.
     max_iter : int
         Most passes over the data.
-    decision : "auto", "map", "predictor" or "bayes", default="auto"
+    decision : "auto", "map", "predictor", "bayes", "spans" or SpanCost, default="auto"
         "map" predicts the best-scoring labelling, "predictor" the likeliest label of the
         predictor's strategy on each node. Under rules "predictor" takes, of the labellings that
         keep them, the one that agrees most with the strategy: the sum over nodes, by weight, of
@@ -54,7 +54,10 @@ class AGM(StructuredModel):
         cost under the Gibbs distribution of the scores. "auto" takes what costs least on held-out
         samples, where ``alpha`` or ``temperature`` are chosen by these; else "predictor", but at
         temperature 0 "map" for symmetric costs, and at temperature inf "bayes". (For an SSVM it is
-        "map" at temperature 0 and "bayes" above.)
+        "map" at temperature 0 and "bayes" above.) By spans, such as entities, for labels of a
+        tagging scheme on chains at temperatures above 0: "spans" predicts those of at least a
+        threshold, likeliest first, which is chosen on held-out samples by ``target``; a
+        `robustruct.metrics.SpanCost` those of least expected cost.
     standardize : bool, default=True
         Train on dense columns (arrays, data frames, also of edge features) brought to mean 0 and
         standard deviation 1 over all training nodes, each with the weight of its sample: units
@@ -109,6 +112,9 @@ class AGM(StructuredModel):
         Where alpha or temperature are chosen, the scale is, with the decision, by the cost on
         held-out samples; it stays 1 where no other is clearly better. Probabilities and scores are
         those without it.
+    span_rule_ : float or SpanCost
+        With the decision "spans": the least probability of a span that is predicted, or what
+        mistakes about spans cost.
     worst_case_ : dict
         At temperature 0, a diagnostic of the fit: ``"value"`` is the most that training samples
         could cost the predictors at the optimum, per sample, if their labels were drawn again, by
@@ -143,6 +149,9 @@ class AGM(StructuredModel):
         With a choice of alpha or temperature: objective, temperature, alpha, decision with its
         scale, and score (minus the mean cost on held-out samples) of what was tried, whether
         training reached its tolerance, and in how many folds.
+    forecast_ : Forecast
+        With a choice: the mean cost per node that new samples will have (mean, lower, upper,
+        n_samples), corrected for having been the best of many.
     alpha_scores_ : dict
         The best score of each alpha at ``temperature_``, without those that missed the tolerance.
     validation_loss_ : float

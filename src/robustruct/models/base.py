@@ -24,8 +24,10 @@ from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.filling import LOOSE, fill_in, first_weights
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
     PARAMETERS,
@@ -45,11 +47,13 @@ from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
+from robustruct.spans import SpanLabels
 from robustruct.status import Status
 from robustruct.validation import are_lists, as_listed, is_flat
 
@@ -100,6 +104,8 @@ class StructuredModel(Certifying, Inspection):
     """Whether every node has a constant feature; CRFsuite's models have none."""
     l1 = 0.0
     """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
+    worst_case_: dict[str, float]
+    """Of a game at temperature 0: see ``AGM``."""
     _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -152,6 +158,7 @@ class StructuredModel(Certifying, Inspection):
         cv: Any = "auto",
         groups: Any = None,
         max_time: float | None = None,
+        target: TargetLike | None = None,
         warm_start: bool = False,
     ) -> Self:
         """Train on samples X with the labels y of their nodes.
@@ -163,6 +170,8 @@ class StructuredModel(Certifying, Inspection):
             dicts or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
             A `ShardedData` holds labels and weights as well.
         y : list of label sequences, or 1-D array for a 2-D X
+            A label in a list may be None (unknown), a set (one of these) or a dict of weights
+            (votes); see "Labels known in part" in the documentation.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each sample in the objective.
         node_weight : list of arrays, optional
@@ -189,6 +198,12 @@ class StructuredModel(Certifying, Inspection):
         max_time : float, optional
             Seconds after which training ends, with the certificate of what was reached. What is
             chosen on held-out samples is chosen in time for it.
+        target : str, SpanCost or function, optional
+            What the choice is made by, instead of the cost: "span_f1", "f1" (over all labels but
+            "O"), "recall@0.9" or "span_recall@0.9" (with a precision of at least 0.9), each also of
+            one label or type of span ("f1:B-PER", "span_f1:PER"); a
+            `robustruct.metrics.SpanCost`, per sample; or a function score(y_true, y_pred) of which
+            more is better. With ``decision="spans"`` it is "span_f1", unless given.
         warm_start : bool
             Start from the weights of the last fit, and keep what the next warm start can use
             beside them: the adversary's strategies, which take as much memory as the samples.
@@ -198,7 +213,7 @@ class StructuredModel(Certifying, Inspection):
         self
         """
         samples = MemorySamples(X, y, sample_weight, node_weight, groups)
-        asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups
+        asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups, target
         given = FitOptions(*asked)
         check_parameters(self)
         check_fit_options(self, given)
@@ -228,9 +243,10 @@ class StructuredModel(Certifying, Inspection):
 
                 learnt["input_"] = stored(data.format)
             optimizer = self._chosen_optimizer(shards, plan)
+            self._check_partial(plan, given)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
-            checkpointing.claim(checkpoints, self, settings, *identity)
+            checkpointing.claim(checkpoints, self, settings, *identity, given.target)
             start = self._previous_weights(plan) if given.warm_start else None
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
@@ -291,6 +307,15 @@ class StructuredModel(Certifying, Inspection):
         settings.loss = as_loss(self.loss).in_order(order)
         return settings
 
+    def _check_partial(self, plan: Plan, given: FitOptions) -> None:
+        """Refuse options that labels known in part leave no room for."""
+        refused = [name for name in ("engine", "checkpoint") if getattr(given, name) is not None]
+        if plan.in_part and refused:
+            raise IncompatibleError(
+                f"some labels are known in part, and such a fit takes no {refused[0]}; leave "
+                f"{refused[0]} out, or give every node a label."
+            )
+
     def _choice(
         self,
         shards: PreparedShards,
@@ -307,7 +332,7 @@ class StructuredModel(Certifying, Inspection):
         from robustruct.models.fitting.selection import choose  # takes long to load
 
         assert isinstance(shards, MemoryShards)  # see `_training_data`
-        return choose(self, shards, plan, given.cv, given.max_time)
+        return choose(self, shards, plan, given.cv, given.max_time, given.target)
 
     @property
     def _to_choose(self) -> str:
@@ -316,6 +341,8 @@ class StructuredModel(Certifying, Inspection):
         names = ["temperature"] if warm else []
         if is_search(self.alpha) or (warm and self.alpha is None):
             names.append("alpha")
+        if self.decision == "spans":
+            names.append("threshold")
         return " and ".join(names)
 
     @property
@@ -347,8 +374,14 @@ class StructuredModel(Certifying, Inspection):
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
             learnt["decision_scale_"] = choice.best.scale
+            if choice.best.rule is not None:
+                learnt["span_rule_"] = choice.best.rule
+            if choice.forecast is not None:
+                learnt["forecast_"] = choice.forecast
         if self.decision != "auto":
-            learnt["decision_"] = self.decision
+            learnt["decision_"] = self._decision
+        if learnt["decision_"] == "spans":
+            SpanLabels.of(plan.classes)  # refuses labels that mark none
         return learnt
 
     def _chosen_optimizer(self, shards: SamplesOutline, plan: Plan) -> Optimizer:
@@ -393,12 +426,23 @@ class StructuredModel(Certifying, Inspection):
             ):
                 progress.tick = tick
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
+
+                def train(on: Any, report: Progress, theta: np.ndarray | None = None) -> None:
+                    optimizer.minimise(Task(on, report, self.max_iter, seed, theta))
+
+                local = shards if isinstance(shards, LocalShards) and shards.fills_in else None
+                if local is not None:
+                    start = first_weights(local, self.tol, train) if start is None else start
+                    local.fill_in(start)
+                    progress.tol = LOOSE * self.tol
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
                 if outline.untrained <= outline.unavoidable:  # as where there is but one label
                     progress.theta = np.zeros(outline.n_weights)
                     progress.report_start()
                 else:
                     shards.placed(optimizer).minimise(task)
+                if local is not None:
+                    progress.values = fill_in(local, progress, self.tol, train)
                 return task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
@@ -412,6 +456,10 @@ class StructuredModel(Certifying, Inspection):
         """Keep what training has found."""
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         self.status_ = progress.status(self.max_iter)
+        if progress.values:
+            self.fill_in_values_ = np.array(progress.values) + outline.taken_off
+            if self.status_ is Status.CONVERGED:
+                self.status_ = Status.LOCAL_OPTIMUM
         self.history_, self.n_iter_ = progress.history, progress.n_iter
         theta, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
@@ -470,11 +518,35 @@ class StructuredModel(Certifying, Inspection):
         existing file is replaced only once the new one is complete.
 
         A ``random_state`` other than an integer is not kept, a loss of your own is kept as its
-        cost matrix, an optimizer with options as its name, one of your own as "auto".
+        cost matrix, an optimizer with options as its name, one of your own as "auto", and a
+        function as target not at all.
         """
         from robustruct.models.storage import save
 
         save(self, path)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write a model of chains for programs in which robustruct is not installed.
+
+        ``"tagger.py"`` becomes a module that needs numpy alone, with its weights beside it in
+        ``"tagger.npz"``: ``predict`` and, for a CRF, ``predict_proba`` give the answers of this
+        model. Decisions are the best labelling or those of least expected cost with the scale that
+        was chosen; decision="predictor" solves games, and is refused.
+
+        ``"name.crfsuite"`` becomes a model file of CRFsuite, from attributes with names and labels
+        that are text. Its taggers (python-crfsuite and others) predict the best labelling, as this
+        model does with decision="map", and `robustruct.load` reads such files. A bias is the
+        attribute "(bias)", which each item needs then; the CRF of
+        `robustruct.compat.sklearn_crfsuite` has none.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends with ".py" or ".crfsuite".
+        """
+        from robustruct.models.export import export
+
+        export(self, path)
 
     # --------------------------------------------------------------------------------- scikit-learn
 

@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 from robustruct.constraints import ConstraintsLike
 from robustruct.losses import LossLike
+from robustruct.metrics import SpanCost
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import (
     Alpha,
     ClassWeight,
+    DecisionOf,
     Inference,
     NotNegative,
-    OneOf,
     OptimizerFor,
     with_choices,
 )
@@ -37,10 +38,10 @@ class CRF(StructuredModel):
     tol : float
         Relative gap to the optimum, certified. At the default fewer than one label in 10,000 of
         wnut17 differs from what the optimum predicts.
-    decision : "auto", "bayes" or "map"
-        Label of least expected cost under the marginals of each node, which "auto" takes, or the
-        likeliest labelling; where ``alpha`` is chosen, "auto" takes what costs less on held-out
-        samples.
+    decision : "auto", "bayes", "map", "spans" or SpanCost
+        Label of least expected cost under the marginals of each node, which "auto" takes, the
+        likeliest labelling, or by spans, as for `AGM`; where ``alpha`` is chosen, "auto" takes what
+        costs less on held-out samples.
     inference : "auto", "exact" or "relaxed"
         As for `AGM`. A relaxed likelihood has an entropy that is exact on forests and an upper
         bound on other graphs, so its log Z is one too: the certificate is that of the relaxed
@@ -50,7 +51,7 @@ class CRF(StructuredModel):
     objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
         without=("temperature",),
-        decision=OneOf("auto", "bayes", "map"),
+        decision=DecisionOf("auto", "bayes", "map", "spans"),
         optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
         l1=NotNegative("the strength of the penalty on absolute weights"),
     )
@@ -64,7 +65,7 @@ class CRF(StructuredModel):
         optimizer: Literal["auto", "lbfgs", "natural_ascent"] | Optimizer = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        decision: Literal["auto", "bayes", "map"] = "auto",
+        decision: Literal["auto", "bayes", "map", "spans"] | SpanCost = "auto",
         standardize: bool = True,
         class_weight: ClassWeight | None = None,
         constraints: ConstraintsLike = None,

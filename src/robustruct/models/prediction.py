@@ -25,12 +25,14 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.metrics import SpanCost
 from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.objectives.partial import check_agreement, label_weights, narrowed
 from robustruct.scores import Scores
+from robustruct.spans import SpanRule, least_probability
 from robustruct.validation import (
     KnownLabels,
     as_listed,
@@ -48,6 +50,7 @@ from robustruct.validation import (
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
+    from robustruct.spans import Span, SpanCandidates
 
 ActionsLike = Mapping[str, float | Mapping[Any, float]] | Actions | None
 
@@ -77,7 +80,7 @@ class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
-    decision: str
+    decision: str | SpanCost
     inference: str
     objective: str
     n_jobs: int | None
@@ -90,6 +93,8 @@ class Prediction(Estimator):
     decision_scale_ = 1.0
     """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
     samples (see ``AGM``), else 1."""
+    span_rule_: SpanRule = 0.5
+    """How the decision "spans" is made: by a threshold or costs; see ``AGM``."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
@@ -169,7 +174,13 @@ class Prediction(Estimator):
 
     @property
     def _decision(self) -> str:
+        if isinstance(self.decision, SpanCost):
+            return "spans"
         return self.decision_ if self.decision == "auto" else self.decision
+
+    @property
+    def _span_rule(self) -> SpanRule:
+        return self.decision if isinstance(self.decision, SpanCost) else self.span_rule_
 
     @property
     def _scale(self) -> float:
@@ -190,6 +201,13 @@ class Prediction(Estimator):
             if actions is not None:
                 self._refuse_actions()
             return self._best(found)
+        if self._decision == "spans":
+            from robustruct.models.spans import candidates
+
+            if actions is not None:
+                self._refuse_actions()
+            found, rule = self._feasible(found), self._span_rule
+            return self._by_spans(found, candidates(self, found, least_probability(rule)), rule)
         if self._unrestricted(found):
             return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
@@ -201,19 +219,41 @@ class Prediction(Estimator):
         if actions is not None:
             # A node with an action is open: any label that keeps the rules may be true there.
             action = gain[:, k:].max(axis=1)
-        kept = Scores(
-            found.batch,
-            np.where(np.isneginf(found.unary), -np.inf, np.maximum(labels, action[:, None])),
-            np.where(np.isneginf(found.tables), -np.inf, 0.0),
-            found.table_of,
-        )
-        codes = self._best(kept)
+        codes = self._keeping_rules(found, np.maximum(labels, action[:, None]))
         taken = action > labels[np.arange(len(codes)), codes]
         if taken.any():
             codes[taken] = k + gain[taken, k:].argmax(axis=1)
         return codes
 
+    def _by_spans(self, found: Scores, candidates: SpanCandidates, rule: SpanRule) -> np.ndarray:
+        """(N,) label codes of the best spans.
+
+        Schemes are kept by themselves; where other rules or known labels rule a labelling out, one
+        that keeps them and differs on the fewest nodes is taken.
+        """
+        from robustruct.models.spans import labels_of
+
+        codes = labels_of(self, found.batch, candidates, rule)
+        if self._unrestricted(found):
+            return codes
+        return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
+
+    def _keeping_rules(self, found: Scores, gain: np.ndarray) -> np.ndarray:
+        """(N,) codes of the labelling with the largest sum of gains that keeps the rules."""
+        kept = Scores(
+            found.batch,
+            np.where(np.isneginf(found.unary), -np.inf, gain),
+            np.where(np.isneginf(found.tables), -np.inf, 0.0),
+            found.table_of,
+        )
+        return self._best(kept)
+
     def _refuse_actions(self) -> None:
+        if self._decision == "spans":
+            raise IncompatibleError(
+                "a decision by spans has prices of spans, which those of actions on single nodes "
+                "cannot be compared with: set decision='bayes'."
+            )
         remedy = "train it with a temperature above 0, or take a CRF"
         if self.temperature_ > 0:
             remedy = "set decision='bayes'"
@@ -577,6 +617,52 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
+    def uncertainty(self, X: Any, *, known: Any = None) -> NDArray[Any]:
+        """(n_samples,) expected cost of each sample if it were labelled by ``predict`` now.
+
+        The mean of the two ends of `predict_risk`. Whoever labels by hand begins with the samples
+        where it is largest, or largest for their number of nodes.
+        """
+        return np.asarray(self.predict_risk(X, known=known).mean(axis=1))
+
+    def predict_spans(
+        self,
+        X: Any,
+        threshold: float | str = "auto",
+        *,
+        overlapping: bool = False,
+        known: Any = None,
+    ) -> list[list[Span]]:
+        """For each sample its spans, such as entities, as (first, end, type, probability).
+
+        Labels are BIO or BIOES and samples are chains. ``first`` is the number of a span's first
+        node, ``end`` that of the node after its last. The probability is that of exactly this span
+        under the distribution whose marginals ``predict_proba`` returns: the sum of the
+        probabilities of all labellings in which `span_scores` would count it. At temperature 0
+        there is none.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        threshold : float or "auto"
+            The least probability. "auto" takes the rule of the decision by spans, ``span_rule_`` or
+            ``decision=SpanCost(...)``, and 0.5 where there is none.
+        overlapping : bool
+            Whether to list all spans of that probability. Otherwise, where some overlap, those are
+            listed that the decision takes: by a threshold the likeliest first. Above 0.5 none do.
+        known : as for ``predict``
+        """
+        from robustruct.models.spans import listed
+
+        self._check_fitted()
+
+        def answer(X: Any, known: Any) -> list[list[Span]]:
+            design, flat = self._encode(X)
+            found = self._feasible(self._scores_given(design, known, flat))
+            return listed(self, found, threshold, overlapping)
+
+        return [list(spans) for spans in _of_all(answer, X, [], known)]
+
     def predict_k_best(
         self, X: Any, k: int = 3, *, known: Any = None
     ) -> list[list[tuple[Any, float]]]:
@@ -633,7 +719,9 @@ class HeldOut:
 
     design: Design
     truth: np.ndarray
-    """(N,) rows of ``cost``; the samples may have labels that the model lacks."""
+    """(N,) rows of ``cost``; the samples may have labels that the model lacks.
+
+    Nodes without a label that is known have weight 0."""
     cost: np.ndarray
     """(K, k) what it costs where each known label is true to predict each that the model has."""
     node_weight: np.ndarray
@@ -656,14 +744,15 @@ class HeldOut:
     ) -> HeldOut:
         """Samples that are encoded, with labels y in the user's form; ``classes``: the model's."""
         batch = design.batch
-        arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
-        known = sorted_labels([classes, *arrays])
+        labels = KnownLabels.of(y, np.diff(batch.node_offsets), flat)
+        known = sorted_labels([classes, *labels.arrays])
         costs = costs_with_unknown(as_loss(loss), known, classes)
+        codes = batch.from_user(labels.codes(known))
         return cls(
             design,
-            batch.from_user(codes_of(arrays, known)),
+            np.maximum(codes, 0),
             costs[:, encode_labels(classes, known, "classes")],
-            _in_order(node_weight, batch, flat),
+            _in_order(node_weight, batch, flat) * (codes >= 0),
             sample_weights(sample_weight, batch.n_samples),
             known,
         )
@@ -724,7 +813,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(answer: Callable[..., Any], X: Any, nothing: np.ndarray, *more: Any) -> Any:
+def _of_all(answer: Callable[..., Any], X: Any, nothing: Any, *more: Any) -> Any:
     """``answer(X, *more)`` of samples that may have no nodes; of these, ``nothing``.
 
     ``more`` are lists with an item per sample, or None.

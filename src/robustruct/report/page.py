@@ -122,13 +122,16 @@ def _comparison(comparison: Comparison) -> Html:
         tag("h3", "Cost on test samples, with 95 % intervals"),
         interval_chart(charts.costs(comparison)),
         scroll(_table(comparison), "costs and training of each method"),
+        _certified(comparison),
         tag("h3", "Which differences are real"),
         tag("ul", [tag("li", str(difference)) for difference in comparison.differences]),
         tag(
             "p",
             "Intervals: bootstrap over test samples, widened for few samples. Tests: paired sign "
             "flips over test samples, corrected for the number of pairs (Holm). Both speak of "
-            "other test samples from the same source, not of other training samples.",
+            "other test samples from the same source, not of other training samples. Expected is "
+            "what held-out training samples said before the test, corrected for the choice among "
+            "settings.",
             class_="note",
         ),
         tag("h3", "How alpha was chosen"),
@@ -145,9 +148,29 @@ def _comparison(comparison: Comparison) -> Html:
     )
 
 
+def _certified(comparison: Comparison) -> Html | None:
+    """Return what test samples prove about the cost of each model on new ones."""
+    if not comparison.certificates:
+        return None
+    items = [
+        tag("li", f"{method.name}: {certified}")
+        for method, certified in zip(comparison.methods, comparison.certificates, strict=True)
+    ]
+    return text(
+        tag("h3", "What each model costs at most on new samples"),
+        tag("ul", items),
+        tag(
+            "p",
+            "Each bound holds by itself; of several models the best one's is too low to be chosen "
+            "by. They are about samples like the test samples, whose neighbours must not be alike.",
+            class_="note",
+        ),
+    )
+
+
 def _table(comparison: Comparison) -> Html:
     spans = any(method.span_f1 is not None for method in comparison.methods)
-    heads = ["", "cost", "95 % interval", "accuracy", *(["span F1"] if spans else [])]
+    heads = ["", "cost", "95 % interval", "expected", "accuracy", *(["span F1"] if spans else [])]
     heads += ["training", "with choice", "certified gap", "alpha", "chosen"]
     least = min((method.cost for method in comparison.methods if method.trained), default=None)
     rows = []
@@ -157,6 +180,7 @@ def _table(comparison: Comparison) -> Html:
         cells = [
             number(m.cost),
             f"{number(m.low)} to {number(m.high)}",
+            "" if m.forecast is None else number(m.forecast["mean"]),
             percent(m.accuracy),
             *([] if m.span_f1 is None else [percent(m.span_f1)]),
             f"{m.seconds:.2f} s",
@@ -185,9 +209,11 @@ def _models(comparison: Comparison) -> dict[str, StructuredModel]:
 
 
 def _convergence(comparison: Comparison) -> Html:
-    chart = charts.convergence(_models(comparison))
+    models = _models(comparison)
+    chart = charts.convergence(models)
     if not any(line.x for line in chart.lines):
         return tag("p", "All fits were exact at once.")
+    worst = {name: model.worst_case_ for name, model in models.items() if _has_worst_case(model)}
     return text(
         tag(
             "p",
@@ -196,7 +222,22 @@ def _convergence(comparison: Comparison) -> Html:
             + (" (first fold)." if len(comparison.methods[0].fits) > 1 else "."),
         ),
         line_chart(chart),
+        [
+            tag(
+                "p",
+                f"{name}: the worst case that the fit guards against costs "
+                f"{number(found['value'])} per training sample, over all label distributions whose "
+                f"mean features are within {number(found['radius'])} of those seen. A diagnostic "
+                "of the fit: it says nothing about new samples.",
+                class_="note",
+            )
+            for name, found in worst.items()
+        ],
     )
+
+
+def _has_worst_case(model: StructuredModel) -> bool:
+    return hasattr(model, "worst_case_")
 
 
 # ------------------------------------------------------------------------------ mistakes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,9 @@ from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.fitting.dependence import are_like_neighbours
+from robustruct.models.fitting.forecast import Candidates, Forecast, forecast
 from robustruct.models.fitting.splitting import group_codes, splits
+from robustruct.models.fitting.targets import Form, Target, TargetLike, implied, in_lists
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -33,10 +35,13 @@ from robustruct.models.fitting.trials import (
     trial_tol,
     unit_of_alpha,
 )
+from robustruct.models.parameters import needs_probabilities
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
 from robustruct.progress import Show, progress
+from robustruct.spans import are_chains
 from robustruct.status import Status
+from robustruct.validation import are_lists, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -63,6 +68,8 @@ whenever it goes on. Held-out costs after 15 passes were within 3 % of those aft
 SHARE_OF_PASSES = 0.5  # of max_iter: a fold is smaller, and starts from the weights of another fit
 FINALISTS = (8, 4, 3)
 """How many settings run on the second fold, on the third and on each that follows, at most."""
+TRIALS = 12, 14
+"""On the first fold, and on all others, as a rule: for a word on how long the choice will take."""
 FINAL_FIT = 2.0  # times as long as on a fold: it has more samples and a smaller tolerance
 
 
@@ -97,14 +104,19 @@ def trustworthy(model: StructuredModel) -> bool:
 
 
 def choose(
-    model: StructuredModel, shards: MemoryShards, plan: Plan, cv: Any, max_time: float | None
+    model: StructuredModel,
+    shards: MemoryShards,
+    plan: Plan,
+    cv: Any,
+    max_time: float | None,
+    target: TargetLike | None = None,
 ) -> Choice:
     """The setting and the decision that cost least on held-out samples; options as of ``fit``.
 
     ``plan`` and ``shards`` are of all samples, encoded, for any member. What was not trained to its
     tolerance is not chosen, unless there is nothing else.
     """
-    race = Race(model, shards, plan, cv, max_time)
+    race = Race(model, shards, plan, cv, max_time, target)
     name = type(model).__name__
     grouped = race.groups is not None or not isinstance(cv, str | int)
     if not grouped and are_like_neighbours(shards.first.given):
@@ -123,7 +135,7 @@ def choose(
             "better one.",
             CutShort,
         )
-    choice = Choice.of(race.tried())
+    choice = replace(Choice.of(race.tried()), forecast=race.forecast())
     if max_time is None:  # then the model is, to the bit, that of a fit with these parameters
         return choice
     return replace(choice, start=race.folds[0].start(choice.best.setting))
@@ -152,14 +164,18 @@ class Entry:
     """What the score was after each fold."""
 
     def judge(self, tests: Sequence[np.ndarray]) -> None:
-        """Find the best variant: with a scale of 1, unless another one is clearly better."""
+        """Find the best variant: the plain one, unless another one is clearly better.
+
+        Plain is a scale of 1, and the Bayes rule for the cost of spans. No threshold is.
+        """
         common = [one for one in self.found[-1] if all(one in found for found in self.found)]
         trials = {one: pooled([found[one] for found in self.found], tests) for one in common}
         self.by_decision = {}
-        for plain in (one for one in common if one.scale == 1.0):
-            scaled = [one for one in common if one.decision == plain.decision]
-            best = max(scaled, key=lambda one: trials[one].score)
-            best = best if trials[best].better(trials[plain], CLEAR) else plain
+        for plain in plain_variants(common):
+            alike = [one for one in common if one.decision == plain.decision]
+            best = max(alike, key=lambda one: trials[one].score)
+            is_threshold = isinstance(best.rule, float)
+            best = best if is_threshold or trials[best].better(trials[plain], CLEAR) else plain
             self.by_decision[plain.decision] = best, trials[best]
         self.best, self.trial = max(self.by_decision.values(), key=lambda pair: pair[1].score)
         self.scores = [*self.scores[: len(self.found) - 1], self.trial.score]
@@ -172,11 +188,21 @@ class Entry:
         return any(not np.array_equal(last[one].costs, costs) for one in self.variants())
 
     def variants(self) -> list[Variant]:
-        """Those to look at in one more fold: all but the clearly worse, and scales of 1."""
+        """Those to look at in one more fold: all but the clearly worse, and plain ones."""
         last = self.found[-1]
         best = last[self.best]
         kept = [one for one in last if not best.better(last[one], CLEAR)]
-        return list(dict.fromkeys([*(Variant(one.decision) for one in kept), *kept]))
+        decisions = {one.decision for one in kept}
+        plain = [one for one in plain_variants(last) if one.decision in decisions]
+        return list(dict.fromkeys([*plain, *kept]))
+
+
+def plain_variants(variants: Iterable[Variant]) -> list[Variant]:
+    """The first variant of each decision, from which the others differ."""
+    first: dict[str, Variant] = {}
+    for one in variants:
+        first.setdefault(one.decision, one)
+    return list(first.values())
 
 
 class Race:
@@ -189,6 +215,7 @@ class Race:
         plan: Plan,
         cv: Any,
         max_time: float | None,
+        target: TargetLike | None = None,
     ) -> None:
         self.model, self.shards, self.plan = model, shards, plan
         self.started, self.max_time, self.cut = time.perf_counter(), max_time, False
@@ -198,14 +225,23 @@ class Race:
         problem = shards.first.given
         batch = problem.design.batch
         self.members = members(model)
-        self.alphas = listed_alphas(model)
+        self.alphas = listed_alphas(model, plan)
+        target = implied(target, model.decision)
+        self.target = None
+        if target is not None:
+            form = form_of(shards.samples.X, shards.samples.y)
+            self.target = Target.of(target, plan.classes, model.decision, form)
+        self.chains = are_chains(batch)
         groups = group_codes(shards.samples.groups, batch.n_samples)
         self.groups = None if shards.samples.groups is None else groups
         self.splits = splits(model, groups, batch.n_nodes, cv)
         self.wants_all_folds = not isinstance(cv, str)
         self.folds = [self.fold(0)]
         self.entries: dict[Place, Entry] = {}
-        self.baseline = best_constant(plan, problem).of(np.unique(self.splits[0][1]))
+        if self.target is None:
+            self.baseline = best_constant(plan, problem).of(np.unique(self.splits[0][1]))
+        else:
+            self.baseline = self.folds[0].constant()
         self.enough = steps_to_unfelt(problem, plan.usual_alpha(math.inf))
 
     # ------------------------------------------------------------------------------- where to look
@@ -336,14 +372,18 @@ class Race:
         )
         found: dict[Variant, Trial] = {}
         for decision in self.decisions(place):
-            found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
+            if decision == "spans":
+                found |= fold.by_spans()
+            else:
+                found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
         entry.found = [found]
         entry.judge([fold.test])
         self.entries[place] = entry
 
     def fold(self, number: int) -> Fold:
         """Return one of the folds, without any fits."""
-        return Fold(self.model, self.shards, self.plan, *self.splits[number], self.groups)
+        judged_by = self.groups, self.target
+        return Fold(self.model, self.shards, self.plan, *self.splits[number], *judged_by)
 
     def run_on_next_fold(self, entries: Sequence[Entry]) -> None:
         """Train settings on one more fold; where time ends that, it counts for none of them."""
@@ -382,13 +422,22 @@ class Race:
         at the right scale did as well or better on every data set that was tried.
         """
         if self.model.decision != "auto":
-            return (self.model.decision,)
+            return (self.model._decision,)
+        if self.target is not None:
+            return self._decisions_for_a_target(place)
         if place.temperature > 0:
             no_map = place.temperature == math.inf and place.objective != "likelihood"
             return ("bayes",) if no_map else ("bayes", "map")
         if place.objective == "hinge" or equal_costs(self.plan.cost):
             return ("map",)
         return ("predictor", "map")
+
+    def _decisions_for_a_target(self, place: Place) -> tuple[str, ...]:
+        """The likeliest labelling may do well by it whatever the costs, and spans if there are."""
+        if place.temperature == 0:
+            return ("map",) if place.objective == "hinge" else ("map", "predictor")
+        assert self.target is not None
+        return ("map", "bayes", *(["spans"] if self.target.rules and self.chains else []))
 
     def is_scaled(self, decision: str) -> bool:
         """Whether scales other than 1 are looked at; with equal costs they change next to nothing.
@@ -412,14 +461,51 @@ class Race:
             found += [
                 Tried(
                     *self.setting(entry.place),
-                    *variant,
+                    variant.decision,
+                    variant.scale,
                     trial.score + later,
                     entry.trusted,
                     n_folds,
+                    variant.rule,
                 )
                 for variant, trial in entry.by_decision.values()
             ]
         return found
+
+    def forecast(self) -> Forecast | None:
+        """What the best setting will cost on new samples; see the module of that name."""
+        if self.target is not None:  # what was measured is no cost
+            return None
+        trusted = [entry for entry in self.ranked() if entry.trusted]
+        every = trusted or self.ranked()
+        best, n_folds = every[0], len(every[0].found)
+        ids = [fold.test if fold.groups is None else fold.groups for fold in self.folds[:n_folds]]
+        n_units, unit_of = _numbered(ids)
+
+        def totals(parts: Sequence[np.ndarray]) -> np.ndarray:
+            placed = zip(unit_of, parts, strict=False)  # of the first folds
+            return np.sum([np.bincount(at, part, n_units) for at, part in placed], axis=0)
+
+        own = [found[best.best] for found in best.found]
+        candidates = []
+        for n in range(1, n_folds + 1):
+            ran = [entry.found for entry in every if len(entry.found) == n]
+            parts = [
+                totals([of_fold[one].costs for of_fold in found])
+                for found in ran
+                for one in found[-1]
+                if all(one in of_fold for of_fold in found)
+            ]
+            if parts:
+                of_best = totals([trial.costs for trial in own[:n]])
+                weights = totals([trial.weights for trial in own[:n]])
+                candidates.append(Candidates(np.stack(parts), of_best, weights))
+        weights = totals([trial.weights for trial in own])
+        n_samples = len(np.unique(np.concatenate([fold.test for fold in self.folds[:n_folds]])))
+        held = [fold.held_out for fold in self.folds[:n_folds]]
+        one_mistake = float(held[0].cost.max()) / sum(len(part.truth) for part in held)
+        costs = totals([trial.costs for trial in own])
+        return forecast(costs, weights, candidates, n_samples, one_mistake)
 
     # ---------------------------------------------------------------------------------- time
 
@@ -450,8 +536,23 @@ class Race:
         return max(min(self.share, self.left() - self._final_fit()), 0.0)
 
     def _tell(self, place: Place, fold: int) -> None:
-        left = None if self.max_time is None else max(self.left(), 0.0)
-        self.show(f"{self.setting(place)}, fold {fold + 1} of {len(self.splits)}", left)
+        self.show(f"{self.setting(place)}, fold {fold + 1} of {len(self.splits)}", self.expected())
+
+    def expected(self) -> float | None:
+        """Seconds until the model is trained, as the trials so far let expect."""
+        if not self.entries:
+            return self.max_time
+        later = sum(len(one.found) - 1 for one in self.entries.values())
+        first = max(TRIALS[0] - len(self.entries), 0 if later else 1)
+        rest = max(TRIALS[1] - later, 0) if len(self.splits) > 1 else 0
+        seconds = sum(one.seconds for one in self.entries.values()) / len(self.entries)
+        return min(seconds * (first + rest) + self._final_fit(), max(self.left(), 0.0))
+
+
+def _numbered(ids: Sequence[np.ndarray]) -> tuple[int, list[np.ndarray]]:
+    """(how many different ids there are, their numbers in the place of each)."""
+    known, numbers = np.unique(np.concatenate(ids), return_inverse=True)
+    return len(known), np.split(numbers, np.cumsum([len(part) for part in ids])[:-1])
 
 
 def steps_to_unfelt(problem: Problem, first: float) -> int:
@@ -470,8 +571,17 @@ def steps_to_unfelt(problem: Problem, first: float) -> int:
     return min(max(math.ceil(math.log(first / (UNFELT * least), STEP)), 0), FARTHEST)
 
 
-def listed_alphas(model: StructuredModel) -> list[float]:
+def form_of(X: Any, y: Any) -> Form:
+    """Puts labels of samples into the form in which ``fit`` was given them."""
+    if is_flat(X):
+        return np.concatenate
+    return in_lists if are_lists(y) else list
+
+
+def listed_alphas(model: StructuredModel, plan: Plan) -> list[float]:
     """The penalties to compare, strongest first; none if they are to be found."""
+    if model.alpha is None and "alpha" not in model._to_choose:
+        return [plan.usual_alpha(plan.temperature)]
     if model.alpha is None or isinstance(model.alpha, str):
         return []
     return sorted({float(a) for a in np.ravel(np.asarray(model.alpha))}, reverse=True)
@@ -487,7 +597,7 @@ def members(model: StructuredModel) -> list[Member]:
     every = [*CORNERS, *BETWEEN]
     if objectives == ("hinge",):
         every = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
-    if model.decision == "bayes":  # needs probabilities
+    if needs_probabilities(model.decision):
         every = [member for member in every if member[1] > 0]
     return [member for member in every if member[0] in objectives]
 
