@@ -4,6 +4,7 @@ They read files below the folder named by the environment variable ``ROBUSTRUCT_
 argument ``data_home``. The folder ``experiments`` has to be on the path of Python.
 """
 
+from corpora.columns import load_citations, load_pii
 from corpora.conll2000 import chunking_attributes, load_conll2000
 from corpora.emotion import emotion_splits, load_emotion
 from corpora.ewt import load_ewt_pos, word_attributes
@@ -19,11 +20,13 @@ __all__ = [
     "PrunedTree",
     "chunking_attributes",
     "emotion_splits",
+    "load_citations",
     "load_conll2000",
     "load_emotion",
     "load_ewt_pos",
     "load_multilabel",
     "load_ocr",
+    "load_pii",
     "load_srl",
     "load_sst",
     "load_wnut17",

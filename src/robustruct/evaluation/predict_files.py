@@ -48,12 +48,13 @@ def answered(
     known: str | None = None,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    looks: list[np.ndarray] | None = None,
     actions: ActionsLike = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
     ``known`` names the column or field that holds labels which predictions are to agree with.
-    ``digests`` takes those of the samples.
+    ``digests`` takes those of the samples, ``looks`` what tells whether they are like training's.
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
@@ -66,6 +67,8 @@ def answered(
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
             if digests is not None:
                 digests.append(model._digests(X))
+            if looks is not None:
+                looks.append(model._looks(X))
             given: Any = None
             if known is not None:
                 given = [
