@@ -7,6 +7,7 @@ environments of their own below build/, and are run by name before a release.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -118,7 +119,8 @@ def wheels() -> bool:
         if not made or not _is_sound(*folder.glob(f"*{target.tag}.whl"), name=name):
             return False
     (wheel,) = folder.glob("*manylinux*x86_64.whl")
-    python = environment("wheel", f"{wheel}[dev]")
+    # Dask and PyTorch, gigabytes, do not depend on the platform that a wheel is for.
+    python = environment("wheel", f"{wheel}[test]")
     return all(
         pytest_in(python, "--ignore", ROOT / "tests" / "core", level=level)
         for level in ("x86-64-v2", "x86-64-v3")
@@ -171,6 +173,40 @@ def sanitize() -> bool:
     )
 
 
+def coverage() -> bool:
+    """All tests of kernels; prints the lines of C that none of them executes."""
+    counts = ROOT / "build" / "core" / "coverage"
+    shutil.rmtree(counts, ignore_errors=True)
+    (ROOT / "src" / "robustruct" / "core" / "core-coverage.so").unlink(missing_ok=True)
+    os.environ |= {"CC": "gcc", "ROBUSTRUCT_CORE": "coverage"}
+    try:
+        folders = [f"tests/{name}" for name in [*KERNEL_TESTS, "engines"]]
+        passed = run(SCRIPTS / "pytest", "-q", "-m", "not slow and not data", *folders)
+    finally:
+        del os.environ["CC"], os.environ["ROBUSTRUCT_CORE"]
+    executed = _executed(counts)
+    missed = sorted(at for at, count in executed.items() if count == 0)
+    for name, number in missed:
+        source = (ROOT / "src" / "robustruct" / "core" / name).read_text().splitlines()
+        print(f"{name}:{number}: {source[number - 1].strip()}")
+    print(f"{len(missed)} of {len(executed)} lines are not executed")
+    return passed and bool(executed)
+
+
+def _executed(counts: Path) -> dict[tuple[str, int], int]:
+    """How often each line, by file and number, was executed: what gcov reads from ``counts``."""
+    executed: dict[tuple[str, int], int] = {}
+    for made in counts.glob("*.gcda"):
+        told = subprocess.run(
+            ["gcov", "--json-format", "--stdout", made], capture_output=True, check=True
+        )
+        for file in json.loads(told.stdout)["files"]:
+            for line in file["lines"]:
+                at = Path(file["file"]).name, line["line_number"]
+                executed[at] = executed.get(at, 0) + line["count"]
+    return executed
+
+
 def _sanitized(level: str, *arguments: str) -> bool:
     """Whether pytest passes with a library of the core that stops at a wrong access or a race."""
     if not sys.platform.startswith("linux") or shutil.which("gcc") is None:
@@ -202,6 +238,7 @@ FUNCTIONS: dict[str, Callable[[], bool]] = {
     "package": package,
     "wheels": wheels,
     "sanitize": sanitize,
+    "coverage": coverage,
 }
 
 

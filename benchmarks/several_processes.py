@@ -32,7 +32,7 @@ from corpora import chunking_attributes, load_conll2000
 from robustruct import AGM, CRF
 from robustruct.engines import DaskEngine, ShardedData
 from robustruct.engines.dask.shards import DaskShards
-from robustruct.engines.local import MemoryShards
+from robustruct.engines.local import FileShards, MemoryShards
 from timing import machine, rounded, show
 
 MODELS = {
@@ -49,7 +49,7 @@ class Clock:
         self.started = self.ready = 0.0
         self.used: dict[str, float] = {}
         """Processor seconds of each worker when samples were ready."""
-        for shards in (MemoryShards, DaskShards):
+        for shards in (MemoryShards, FileShards, DaskShards):
             self.wrap(shards)
 
     def wrap(self, shards: Any) -> None:

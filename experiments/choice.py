@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from corpora import load_citations, load_emotion, load_pii, name_attributes
-from corpora.emotion import emotion_splits
+from corpora import emotion_splits, load_citations, load_emotion, name_attributes
+from corpora.pii import load_pii
 from family import Cell, digits, names
 from protocol import Experiment, Key, Result, options
 from robustruct import CRF, AutoModel
 from robustruct.comparison import Samples
 from robustruct.comparison.significance import sign_flip_p_value
-from robustruct.datasets import Dataset
 from robustruct.losses import CostMatrix, as_loss
 from tables import Table, bold
 
@@ -36,19 +35,17 @@ def pii(miss: str, *, grouped: bool) -> Cell:
     labels = np.unique(np.concatenate([*parts[0].y, *parts[1].y]))
     cost = 1 - np.eye(len(labels))
     cost[:, labels == "O"] *= float(miss)
-    train, test = map(words, parts)
+    train, test = (Samples(part.X, part.y, groups=part.groups.tolist()) for part in parts)
     if not grouped:
         train = Samples(train.X, train.y)
     return train, test, CostMatrix(cost, labels)
 
 
-def words(data: Dataset) -> Samples:
-    groups = None if data.groups is None else data.groups.tolist()
-    return Samples([name_attributes(one) for one in data.X], list(data.y), groups=groups)
-
-
 def citations() -> Cell:
-    return words(load_citations("train")), words(load_citations("test")), "hamming"
+    """Fields of references."""
+    parts = (load_citations(split) for split in ("train", "test"))
+    train, test = (Samples([name_attributes(one) for one in p.X], list(p.y)) for p in parts)
+    return train, test, "hamming"
 
 
 def emotion(loss: str) -> Cell:

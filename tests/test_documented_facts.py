@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from typer.testing import CliRunner
 
 import robustruct
-from robustruct import AGM, CRF, SSVM, AutoModel, solve_game
+from robustruct import AGM, CRF, SSVM, AutoModel, NodeTransformer, solve_game
 from robustruct.cli.app import app
 from robustruct.compat.sklearn_crfsuite import estimator
 from robustruct.models.fitting import selection, splitting
@@ -79,8 +79,9 @@ def test_the_gaps_of_the_stand_in_for_crfsuite() -> None:
 
 
 def test_pipelines_do_what_the_first_page_says() -> None:
-    """On rows of any steps, on sequences of steps that take a list of samples."""
-    assert "needs steps that take a list of samples" in text_of(DOCS / "start.md")
+    """On rows of any steps, on sequences of steps in a `NodeTransformer`, or that take samples."""
+    said = "those of scikit-learn need `NodeTransformer` around them"
+    assert said in text_of(DOCS / "start.md")
     rng = np.random.default_rng(0)
     y = [rng.integers(2, size=n) for n in (3, 5, 4, 6)]
     X = [rng.normal(size=(len(labels), 2)) + labels[:, None] for labels in y]
@@ -88,6 +89,8 @@ def test_pipelines_do_what_the_first_page_says() -> None:
     assert rows.predict(np.vstack(X)).shape == (18,)
     with pytest.raises(ValueError, match=r"inhomogeneous|Expected 2D"):
         make_pipeline(StandardScaler(), AGM(alpha=0.1)).fit(X, y)
+    wrapped = make_pipeline(NodeTransformer(StandardScaler()), AGM(alpha=0.1)).fit(X, y)
+    assert [len(labels) for labels in wrapped.predict(X)] == [3, 5, 4, 6]
     scaler = StandardScaler().fit(np.vstack(X))
     each = FunctionTransformer(lambda samples: [scaler.transform(x) for x in samples])
     sequences = make_pipeline(each, AGM(alpha=0.1)).fit(X, y)

@@ -35,6 +35,7 @@ PUBLIC = [
     "robustruct.objectives.likelihood",
     "robustruct.optimizers",
     "robustruct.plots",
+    "robustruct.tables",
     "robustruct.torch",
 ]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -22,7 +22,7 @@ from robustruct import AGM, CRF
 
 AGM(decision="mpa")
 CRF(optimizer="subgradient")
-CRF(inference="relaxed")
+CRF(inference="loose")
 AGM(temperature="warm")
 CRF().fit([], []).member_of_nothing
 """

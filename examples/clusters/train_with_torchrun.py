@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from robustruct import AGM
 from robustruct.engines import ShardedData
+from robustruct.features.digests import joined_digests
 from robustruct.objectives.adversarial import Outline, fingerprint_of
 from robustruct.objectives.build import Summary, plan_of, summarise
 from robustruct.optimizers import Collective, Optimizer
@@ -89,9 +90,12 @@ class TorchShards:
         tick("encoding")
         self.problems = {n: plan.assembled(one) for n, one in corpora.items()}
         extents = self.by_shard(
-            {n: (one.outline, Density.of(one), one.digests()) for n, one in self.problems.items()}
+            {
+                n: (one.outline, Density.of(one), one.digests(), one.sample_digests)
+                for n, one in self.problems.items()
+            }
         )
-        outlines, densities, digests = zip(*extents.values(), strict=True)
+        outlines, densities, digests, self.of_samples = zip(*extents.values(), strict=True)
         self.outline = Outline.of_all(outlines)
         self.tuning = Density.of_all(densities).tuning(spread=True)
         self.digests = dict(zip(extents, digests, strict=True))
@@ -103,6 +107,9 @@ class TorchShards:
 
     def fingerprint(self):
         return fingerprint_of(self.digests)
+
+    def sample_digests(self):
+        return joined_digests(self.of_samples)
 
     def placed(self, optimizer):
         return Together(optimizer, self)

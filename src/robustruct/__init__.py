@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution, solve_game, solve_games
     from robustruct.graphs.graph import Graph
     from robustruct.models import AGM, CRF, SSVM, AutoModel
+    from robustruct.models.pipelines import NodeTransformer, cross_val_predict
     from robustruct.models.storage import load
     from robustruct.optimizers.checkpoints import Checkpoint
 
@@ -23,7 +24,9 @@ __all__ = [
     "Constraints",
     "GameSolution",
     "Graph",
+    "NodeTransformer",
     "__version__",
+    "cross_val_predict",
     "load",
     "solve_game",
     "solve_games",
@@ -41,6 +44,8 @@ __getattr__, __dir__ = names_from(
         "Constraints": "robustruct.constraints",
         "GameSolution": "robustruct.game.solve",
         "Graph": "robustruct.graphs.graph",
+        "cross_val_predict": "robustruct.models.pipelines",
+        "NodeTransformer": "robustruct.models.pipelines",
         "load": "robustruct.models.storage",
         "solve_game": "robustruct.game.solve",
         "solve_games": "robustruct.game.solve",

@@ -202,6 +202,7 @@ def _arrays(X: Any, y: Any) -> list[np.ndarray] | None:
     if not length(y) or length(X) != length(y):
         return None
     try:
+        # A str is a sequence too, of its letters: left out, it makes the lengths differ below.
         arrays = [as_labels(labels) for labels in y if not isinstance(labels, str)]
     except InvalidInputError:
         return None

@@ -111,7 +111,7 @@ def _read(value: Any) -> Any:
 def is_missing(label: Any) -> bool:
     """Return whether a label is None, NaN or pandas.NA."""
     try:
-        return label is None or bool(label != label)
+        return label is None or bool(label != label)  # only NaN differs from itself
     except TypeError:  # pandas.NA: its comparison has no truth value
         return True
     except ValueError:  # an array: no label, and refused elsewhere
@@ -130,12 +130,12 @@ def as_classes(classes: Any) -> np.ndarray:
 
 
 def category_order(y: Any) -> np.ndarray | None:
-    """Return the order of labels that are ordered Categoricals of pandas, else None.
+    """Return the order of labels that are ordered Categoricals of pandas or Enums of polars.
 
-    Numbers in ascending order give None: their values carry more than their order.
+    Others give None, and so do numbers in ascending order: their values carry more than it.
     """
     arrays = y if isinstance(y, list | tuple) else [y]
-    orders = [dtype.categories for dtype in map(_dtype, arrays) if getattr(dtype, "ordered", False)]
+    orders = [dtype.categories for dtype in map(_dtype, arrays) if _is_ordered(dtype)]
     if not orders:
         return None
     order = as_labels(list(orders[0]))
@@ -151,6 +151,12 @@ def category_order(y: Any) -> np.ndarray | None:
 
 def _dtype(labels: Any) -> Any:
     return getattr(labels, "dtype", None)
+
+
+def _is_ordered(dtype: Any) -> bool:
+    if type(dtype).__module__.startswith("polars."):
+        return type(dtype).__name__ == "Enum"
+    return bool(getattr(dtype, "ordered", False))
 
 
 def sorted_labels(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -213,14 +219,19 @@ def _kind(array: np.ndarray) -> str:
 
 def family(label: Any) -> str:
     """Return the name of the types with which a label can be compared."""
-    if isinstance(label, int | float | np.integer | np.floating | np.bool_):
-        return "number"
-    return "str" if isinstance(label, str) else type(label).__name__
+    return _family_of(type(label))
+
+
+def _family_of(kind: type) -> str:
+    if issubclass(kind, str):
+        return "str"
+    numbers = (int, float, np.integer, np.floating, np.bool_)
+    return "number" if issubclass(kind, numbers) else kind.__name__
 
 
 def _array_of(values: list[Any]) -> np.ndarray:
     """Convert labels to a NumPy array of one type, if that changes none, else of objects."""
-    families = {family(label) for label in values}
+    families = {_family_of(kind) for kind in set(map(type, values))}
     if families == {"str"}:
         together = 4 * len(values) * max(map(len, values))
         wide = together > ROOM and together > WASTE * 4 * sum(map(len, values))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import as_floats, length
 from robustruct.errors import InvalidInputError, shown
 from robustruct.labels import (
@@ -20,7 +22,7 @@ from robustruct.labels import (
 )
 from robustruct.losses import Labels, LossLike, as_loss
 
-__all__ = ["confusion", "label_scores", "mean_loss", "span_scores"]
+__all__ = ["SpanCost", "confusion", "label_scores", "mean_loss", "span_scores"]
 
 _SPAN_LABEL = re.compile(r"[BIES]-.+")
 
@@ -188,47 +190,221 @@ def span_scores(y_true: Any, y_pred: Any) -> tuple[Detection, dict[str, Detectio
     >>> overall
     Detection(n_true=1, n_predicted=2, n_correct=0)
     """
-    true, n_nodes = _flat_labels(y_true, "y_true")
-    predicted, n_predicted = _flat_labels(y_pred, "y_pred")
-    _check_same_sizes(n_nodes, n_predicted, "y_pred")
-    first_of_sample = np.zeros(len(true), bool)
-    first_of_sample[(np.cumsum(n_nodes) - n_nodes)[n_nodes > 0]] = True
-    spans_true, spans_predicted = (
-        set(_spans(labels, first_of_sample)) for labels in (true, predicted)
-    )
-    correct = spans_true & spans_predicted
-    groups = (spans_true, spans_predicted, correct)
-    counts = [Counter(kind for _, _, kind in spans) for spans in groups]
-    kinds = sorted({*counts[0], *counts[1]})
-    by_type = {kind: Detection(*(count[kind] for count in counts)) for kind in kinds}
-    return Detection(*map(len, groups)), by_type
+    spans = ComparedLabels.of(y_true, y_pred).spans
+    kinds = (spans.true.kind, spans.predicted.kind, spans.predicted.kind[spans.right])
+    counts = [np.bincount(kind, minlength=len(spans.types)) for kind in kinds]
+    by_type = {
+        kind: Detection(*numbers)
+        for kind, *numbers in zip(spans.types, *(n.tolist() for n in counts), strict=True)
+        if any(numbers)
+    }
+    return Detection(*(len(kind) for kind in kinds)), by_type
 
 
-def _spans(labels: np.ndarray, first_of_sample: np.ndarray) -> list[tuple[int, int, str]]:
-    """(first node, node after the last, type) of every span."""
-    classes = sorted_labels([labels])
-    code = encode_labels(labels, classes, "y")
-    if not all(name == "O" for name in classes.tolist()) and not is_span_labelling(classes):
-        wrong = next(n for n in classes.tolist() if n != "O" and not is_span_labelling([n]))
+@dataclass(frozen=True)
+class SpanCost:
+    """What mistakes about spans cost, instead of mistakes about labels.
+
+    A span that is true and not predicted is missed; one that is predicted and not true is false.
+    Where first and last node are right and the type alone is wrong, ``wrong_type`` is paid instead
+    of both. A span that is predicted with another end than the true one is a miss and a false one.
+
+    Parameters
+    ----------
+    miss, false : float, default=1
+        More than 0.
+    wrong_type : float, optional
+        0 or more; by default ``miss + false``.
+
+    Examples
+    --------
+    >>> from robustruct.metrics import SpanCost
+    >>> cost = SpanCost(miss=5, false=1, wrong_type=2)
+    >>> cost.mean([["B-PER", "I-PER", "O", "B-LOC"]], [["B-ORG", "I-ORG", "O", "O"]])
+    7.0
+    """
+
+    miss: float = 1.0
+    false: float = 1.0
+    wrong_type: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("miss", "false", "wrong_type"):
+            value, positive = getattr(self, name), name != "wrong_type"
+            if value is None and not positive:
+                continue
+            real = isinstance(value, Real) and not isinstance(value, bool)
+            if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
+                raise InvalidInputError(
+                    f"SpanCost: {name}={shown(value)}; give a finite number "
+                    f"{'> 0' if positive else '>= 0, or None for miss + false'}.",
+                    field=name,
+                )
+
+    @property
+    def threshold(self) -> float:
+        """The least probability at which it pays to predict a span; types are beside the point."""
+        return self.false / (self.miss + self.false)
+
+    def at(self, threshold: float) -> SpanCost:
+        """The same miss, with mistakes of what is predicted made dearer or cheaper."""
+        factor = threshold / (1.0 - threshold) * self.miss / self.false
+        dearer = None if self.wrong_type is None else factor * self.wrong_type
+        return replace(self, false=factor * self.false, wrong_type=dearer)
+
+    def per_sample(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> np.ndarray:
+        """(n_samples,) the total cost of each sample; labels as for `span_scores`."""
+        return self.of(ComparedLabels.of(y_true, y_pred))
+
+    def of(self, compared: ComparedLabels) -> np.ndarray:
+        """(n_samples,) the same of labels that are compared already."""
+        spans, count = compared.spans, compared.per_sample
+        n_true, n_predicted = count(spans.true.first), count(spans.predicted.first)
+        n_placed = count(spans.predicted.first[spans.placed])
+        n_right = count(spans.predicted.first[spans.right])
+        missed, false = n_true - n_placed, n_predicted - n_placed
+        return self.miss * missed + self.false * false + self._wrong * (n_placed - n_right)
+
+    def mean(self, y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+        """The mean cost of a sample."""
+        return float(self.per_sample(y_true, y_pred).mean())
+
+    @property
+    def _wrong(self) -> float:
+        return self.miss + self.false if self.wrong_type is None else self.wrong_type
+
+    def gains(self, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((c,) what predicting each span saves in expectation, (c,) its best type).
+
+        ``probability`` (c, types). Given the first and the last node the likeliest type is best.
+        If none is predicted there, a miss is paid where some span is; if type t is, its price where
+        none is, and that of a wrong type where another one is.
+        """
+        of_any = probability.sum(axis=1)
+        best = probability.argmax(axis=1)
+        right = probability[np.arange(len(best)), best]
+        paid = self.false * (1.0 - of_any) + self._wrong * (of_any - right)
+        return self.miss * of_any - paid, best
+
+
+class Spans(NamedTuple):
+    """Spans of all samples; the nodes of samples follow each other."""
+
+    first: np.ndarray
+    end: np.ndarray
+    """The node after the last."""
+    kind: np.ndarray
+    """Number of the type."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedSpans:
+    """True and predicted spans."""
+
+    true: Spans
+    predicted: Spans
+    types: list[str]
+    right: np.ndarray
+    """(n_predicted,) whether such a span is true."""
+    placed: np.ndarray
+    """(n_predicted,) whether a true one, of whatever type, has this first and last node."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedLabels:
+    """True and predicted labels of all samples."""
+
+    true: np.ndarray
+    """(N,) places in ``classes``."""
+    predicted: np.ndarray
+    """(N,)"""
+    n_nodes: np.ndarray
+    """(n_samples,)"""
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, y_true: Any, y_pred: Any) -> ComparedLabels:
+        """Of labels as users have them, in lists."""
+        true, n_nodes = _flat_labels(y_true, "y_true")
+        predicted, n_predicted = _flat_labels(y_pred, "y_pred")
+        _check_same_sizes(n_nodes, n_predicted, "y_pred")
+        classes = sorted_labels([true, predicted])
+        codes = [encode_labels(labels, classes, "y") for labels in (true, predicted)]
+        return cls(codes[0], codes[1], n_nodes, classes)
+
+    def per_sample(self, nodes: np.ndarray) -> np.ndarray:
+        """(n_samples,) how many of these nodes, a list of numbers, belong to each."""
+        samples = np.searchsorted(np.cumsum(self.n_nodes), nodes, side="right")
+        return np.bincount(samples, minlength=len(self.n_nodes))
+
+    def label_counts(self, label: Any = None) -> np.ndarray:
+        """(3, n_samples) nodes whose label is right, and true and predicted ones.
+
+        Of one label, or of all but "O".
+        """
+        names = self.classes.tolist()
+        wanted = np.array([name != "O" if label is None else name == label for name in names])
+        is_true, is_predicted = wanted[self.true], wanted[self.predicted]
+        right = is_true & (self.true == self.predicted)
+        groups = (right, is_true, is_predicted)
+        return np.stack([self.per_sample(np.flatnonzero(nodes)) for nodes in groups])
+
+    def span_counts(self, kind: str | None = None) -> np.ndarray:
+        """(3, n_samples) spans that are right, true and predicted; of one type or all."""
+        spans = self.spans
+        number = spans.types.index(kind) if kind in spans.types else -1
+
+        def count(some: Spans, kept: np.ndarray | slice = slice(None)) -> np.ndarray:
+            first, kinds = some.first[kept], some.kind[kept]
+            return self.per_sample(first if kind is None else first[kinds == number])
+
+        of_right = count(spans.predicted, spans.right)
+        return np.stack([of_right, count(spans.true), count(spans.predicted)])
+
+    @cached_property
+    def spans(self) -> ComparedSpans:
+        """The spans that both mark; refuse labels that mark none."""
+        tags, types, kind_of = _marks(self.classes)
+        first_of_sample = np.zeros(len(self.true), bool)
+        first_of_sample[(np.cumsum(self.n_nodes) - self.n_nodes)[self.n_nodes > 0]] = True
+        true, predicted = (
+            _spans(tags[codes], kind_of[codes], first_of_sample)
+            for codes in (self.true, self.predicted)
+        )
+        places = [one.first * (len(self.true) + 1) + one.end for one in (true, predicted)]
+        whole = [
+            place * len(types) + one.kind
+            for place, one in zip(places, (true, predicted), strict=True)
+        ]
+        right, placed = np.isin(whole[1], whole[0]), np.isin(places[1], places[0])
+        return ComparedSpans(true, predicted, types, right, placed)
+
+
+def _marks(classes: np.ndarray) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """((k,) the first letter of each label, types, (k,) the number of its type)."""
+    names = classes.tolist()
+    wrong = next((one for one in names if one != "O" and not is_span_labelling([one])), None)
+    if wrong is not None:
         raise InvalidInputError(
             f"the label {shown(wrong)} marks no span; labels are 'O', or B-, I-, E- or S- and a "
             "type."
         )
-    tag = np.array([str(name)[0] for name in classes])[code]
-    kinds = [str(name)[2:] for name in classes]
-    names, kind_of_class = np.unique(np.array(kinds), return_inverse=True)
-    kind = kind_of_class[code]
+    types = sorted({name[2:] for name in names})
+    tags = np.array([name[0] for name in names])
+    return tags, types, np.array([types.index(name[2:]) for name in names], np.intp)
+
+
+def _spans(tag: np.ndarray, kind: np.ndarray, first_of_sample: np.ndarray) -> Spans:
+    """Return the spans of all nodes, given their letters and the numbers of their types."""
     inside = tag != "O"
-    continues = np.zeros(len(code), bool)
+    continues = np.zeros(len(tag), bool)
     continues[1:] = (
         np.isin(tag[1:], ("I", "E")) & np.isin(tag[:-1], ("B", "I")) & (kind[1:] == kind[:-1])
     )
     continues &= ~first_of_sample
     starts = np.flatnonzero(inside & ~continues)
-    last = np.append(~continues[1:], True) if len(code) else continues
-    ends = np.flatnonzero(inside & last) + 1
-    types = names[kind[starts]].tolist()
-    return list(zip(starts.tolist(), ends.tolist(), types, strict=True))
+    last = np.append(~continues[1:], True) if len(tag) else continues
+    return Spans(starts, np.flatnonzero(inside & last) + 1, kind[starts])
 
 
 def _codes(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from robustruct import AGM, __version__
 from robustruct.cli import app as cli
-from robustruct.cli.options import CostOptions, command
+from robustruct.cli.options import CostOptions, TableOptions, command
 from robustruct.cli.reading import Layout
 from robustruct.cli.scale import Scale
 from robustruct.cli.train import TrainOptions
@@ -61,8 +61,8 @@ def test_every_field_of_the_options_reaches_the_command() -> None:
     call = command(lambda options: given.update(vars(options)), TrainOptions)
     parameters = inspect.signature(call).parameters
     flat = [field for field in fields(TrainOptions) if not is_dataclass(field.default_factory)]
-    for group in (CostOptions, Layout, Scale):
-        flat += fields(group)
+    for group in (CostOptions, Layout, TableOptions, Scale):
+        flat += [field for field in fields(group) if not is_dataclass(field.default_factory)]
     assert sorted(parameters) == sorted(field.name for field in flat)
     values = {name: one.default for name, one in parameters.items()}
     call(**{**values, "output": "m", "data": ["d"], "cost": ["a>b=2"], "columns": "0,3"})

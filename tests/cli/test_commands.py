@@ -291,7 +291,7 @@ WRONG = {
     "mistakes that pay": (("--cost", "B>I=-1"), "where 'B' is true, predicting 'I' costs -1", 2),
     "no cost": (("--cost", "B>I"), "write TRUE>PREDICTED=COST", 2),
     "unknown loss": (("--loss", "cubic"), "use hamming, absolute, squared or a CSV file", 2),
-    "no order": (("--loss", "absolute"), "say --order LOWEST,...,HIGHEST", 2),
+    "no order": (("--loss", "absolute"), "say --label-order LOWEST,...,HIGHEST", 2),
     "negative alpha": (("--alpha", "-1"), "alpha=-1.0", 2),
     "alpha in words": (("--alpha", "weak"), "give numbers such as 0.01, or auto once", 2),
     "auto among alphas": (("--alpha", "auto", "--alpha", "1"), "or auto once", 2),

@@ -121,7 +121,7 @@ def test_progress_on_a_terminal(folder: Path) -> None:
         (["nowhere.conll"], 3, "nowhere.conll"),
         (["train.conll", "--test", "nowhere.conll"], 3, "nowhere.conll"),
         (["train.conll", "--loss", "cubic"], 2, "--loss cubic is not known"),
-        (["train.conll", "--loss", "absolute"], 2, "--order LOWEST"),
+        (["train.conll", "--loss", "absolute"], 2, "--label-order LOWEST"),
         (["train.conll", "--cost", "N>X=5"], 2, "names the label 'X'"),
         (["train.conll", "--weights", "0.conll"], 2, "say position, or the number of a column"),
         (["weighted.conll", "--weights", "0"], 3, "in column 0 is not a number"),

@@ -29,7 +29,7 @@ from robustruct.metrics import mean_loss
 
 def train(data: str, *, alpha: float = 0.1, validation: str | None = None, **options) -> dict:
     """Files and formats are the subject here, not the choice of a model."""
-    costs = {name: options[name] for name in ("loss", "cost", "order") if name in options}
+    costs = {name: options[name] for name in ("loss", "cost", "label_order") if name in options}
     layout = {name: value for name, value in options.items() if name not in costs}
     given = TrainOptions(
         data=[data],
@@ -82,14 +82,14 @@ def test_ordinal_labels_keep_their_distances() -> None:
 
 def test_an_order_of_words() -> None:
     data = write("ratings", RATINGS.replace("1", "low").replace("3", "mid").replace("5", "high"))
-    train(data, loss="squared", order="low,mid,high")
+    train(data, loss="squared", label_order="low,mid,high")
     model = robustruct.load("m")
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
     assert model.cost_[place["low"], place["high"]] == 4
-    with pytest.raises(InvalidInputError, match="--order lacks the label high"):
-        train(data, loss="squared", order="low,mid")
-    with pytest.raises(InvalidInputError, match="--order goes with"):
-        train(data, order="low, mid, high")
+    with pytest.raises(InvalidInputError, match="--label-order lacks the label high"):
+        train(data, loss="squared", label_order="low,mid")
+    with pytest.raises(InvalidInputError, match="--label-order goes with"):
+        train(data, label_order="low, mid, high")
 
 
 def test_costs_of_a_file_reach_the_model() -> None:

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustruct import CRF
+from robustruct.engines import ShardedData
+from robustruct.engines.local import LocalEngine
 from robustruct.optimizers.collective import Collective, MessageCollective, OutOfStep, Stopped
 from robustruct.optimizers.distributed_shards import Damping, DistributedShards
+from robustruct.optimizers.local_shards import LocalShards
+from robustruct.optimizers.natural_ascent import NaturalAscent
+from robustruct.optimizers.optimizer import Progress, Task
 from robustruct.optimizers.shards import PassSpec, PassStats
 from robustruct.optimizers.tuning import DENSE
 
@@ -89,7 +95,7 @@ class FixedChanges:
     def __init__(self, rounds):
         self.rounds = iter(rounds)
 
-    def changes(self, theta, centre, spec, pace):
+    def changes(self, theta, spec, pace):
         own = next(self.rounds)
         index = np.flatnonzero(own).astype(np.int32)
         return PassStats(1.0, 2.0, 3.0, 4.0), index, own[index]
@@ -121,7 +127,7 @@ def test_changes_are_added_up(size, n, density, seed):
         shards = DistributedShards(local, collective, FixedOutline(n), len(rounds))
         shards.damping = Damped(kind, np.full(3, float(size)))
         theta = np.zeros(n)
-        seen = shards.round(theta, np.zeros(n), PassSpec(1, 0, 1.0, 1))
+        seen = shards.round(theta, PassSpec(1, 0, 1.0, 1))
         assert seen == PassStats(size * 1.0, size * 2.0, size * 3.0, size * 4.0)
         assert shards.n_rounds == len(rounds)
         return theta, shards.sums_vectors
@@ -197,3 +203,24 @@ def test_labels_that_differ():
             return type(error)
 
     assert together(2, work) == [OutOfStep, OutOfStep]
+
+
+def test_lbfgs_takes_over_where_natural_ascent_cannot_reach_the_tolerance():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 3)) for _ in range(20)]
+    data = ShardedData.from_samples(X, [(one @ [1, 2, 3] > 0).astype(int) for one in X], 2)
+    with LocalEngine().shards(data) as shards:
+        shards.prepare(CRF(alpha=0.01), lambda _: None)
+    outline, tuning, problems = shards.outline, shards.tuning, shards.local_problems
+
+    def work(collective):
+        own = LocalShards({collective.rank: problems[collective.rank]}, tuning)
+        progress = Progress(outline, tol=1e-9)
+        task = Task(DistributedShards(own, collective, outline), progress, 1000, 0)
+        NaturalAscent().minimise(task)
+        return progress
+
+    one, other = together(2, work)
+    assert one.gap <= 1e-9  # float32 does not get there
+    assert one.gap == other.gap
+    np.testing.assert_array_equal(one.theta, other.theta)

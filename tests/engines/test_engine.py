@@ -612,13 +612,12 @@ def test_a_worker_that_joins_later_is_used(cluster, client, monkeypatch):
     def grow():
         cluster.scale(3)
         client.wait_for_workers(3, timeout=60)
-        client.run(slow_rounds, 0.2)  # the new one loads code
-        client.run(slow_rounds, 0.02)
+        client.run(slow_rounds, 0.2)  # until its versions have been asked for, and a certificate
 
     when_passes_are_heard_of(monkeypatch, grow)
     try:
         data = ShardedData.from_samples(CHAINS.X, CHAINS.y, 4)
-        with slowed(client, 0.2):
+        with slowed(client, 2.0):  # until the new one is there
             # It is used from the first certificate after it joined.
             there = AGM(alpha=0.01, tol=3e-3, random_state=0).fit(data, engine=engine)
         assert engine.last_.moved == 1

@@ -20,6 +20,7 @@ READERS = {
     corpora.load_wnut17: "wnut17/train.txt.gz",
     corpora.load_ewt_pos: "ewt_pos/train.conll.gz",
     corpora.load_multilabel: "multilabel/scene.npz",
+    corpora.load_snakes: "snakes/snakes.npz",
     corpora.load_srl: "srl/ewt.train.pruned.jsonl.gz",
 }
 
@@ -58,6 +59,7 @@ def test_a_missing_file_is_named_in_full(load, monkeypatch, tmp_path):
         (corpora.load_ewt_pos, {"label": "pos"}, "'upos' or 'xpos' or 'deprel'"),
         (corpora.load_ewt_pos, {"structure": "graph"}, "'chain' or 'tree'"),
         (corpora.load_multilabel, {"split": "dev"}, "split='dev'"),
+        (corpora.load_snakes, {"split": "dev"}, "split='dev'"),
         (corpora.load_srl, {"corpus": "brown"}, "'ewt' or 'wsj'"),
         (corpora.load_srl, {"corpus": "wsj", "split": "dev"}, "split='dev'"),
     ],

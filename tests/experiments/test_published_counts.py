@@ -75,6 +75,21 @@ def test_conll2000(data_home, split, sentences, tokens, n_labels):
         assert max(map(len, data.X)) == 78
 
 
+def test_snakes(data_home):
+    train, test = (corpora.load_snakes(split, data_home=data_home) for split in ("train", "test"))
+    assert (len(train), len(test)) == (200, 100)
+    for data in (train, test):
+        for graph, labels in zip(data.X, data.y, strict=True):
+            assert (
+                np.bincount(labels, minlength=11)[1:].tolist() == [1] * 10
+            )  # a snake of ten cells
+            assert graph.n_nodes == len(labels)
+            assert graph.node_features.sum() == 9 * len(labels)  # a colour in each window's cell
+            assert graph.edge_features.sum() == 18 * len(graph.edges)
+    plain = corpora.load_snakes("test", conditional=False, data_home=data_home).X[0]
+    assert plain.edge_features.shape[1] == 2
+
+
 def test_ocr(data_home):
     data = corpora.load_ocr(data_home=data_home)
     assert (len(data), data.n_nodes) == (6877, 52152)

@@ -8,6 +8,7 @@ of ``WORK``, so that it can be looked at.
 from __future__ import annotations
 
 import atexit
+import csv
 import functools
 import gzip
 import json
@@ -39,6 +40,7 @@ from robustruct.formats.container import ContainerKind, checksum, read_container
 from robustruct.formats.corpus import Corpus, read_corpus
 from robustruct.formats.costs import CostChange, changed_costs, named_costs, read_costs
 from robustruct.formats.recognise import FORMATS, restored
+from robustruct.formats.rows import Roles
 from robustruct.formats.shards import ShardedData
 from robustruct.formats.templates import Template
 from robustruct.formats.text import Lines
@@ -51,6 +53,12 @@ atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 CONLL = "Hugo NNP 1 B-PER\nlives VBZ 0.5 O\n\nin IN 1 O\nRome NNP 2 B-LOC\n. . 1 O\n"
 CRFSUITE = "@weight:2\nB-NP\tw[0]=An\tw[1]=AP\tlength:2.0\nO\ta\\:b:1\tc\n\nO\tw[0]=the\n"
 TEMPLATE = "# t\nU00:%x[-1,0]/%x[0,1]\nU01:%lower[0,0]\nU02:%suffix[1,0,2]\nB\nB1:%x[0,1]\n"
+TABLE = """who,when,x,label
+ada,1,0.5,A
+bob,2,-1,B
+ada,3,2e3,B
+bob,1,0,A
+"""
 COSTS = "true\\predicted,O,B-PER,7\nO,0,1,2\nB-PER,5,0,1\n7,1,1,0\n"
 GRAPHS: list[dict[str, Any]] = [
     {"nodes": [{"w": "a", "n": 2}, {"w": "b"}], "edges": [[0, 1]], "labels": ["X", "Y"]},
@@ -123,6 +131,39 @@ def crfsuite(rng: Rng) -> None:
     corpus = read_corpus(path, captions=chance(rng, 0.5))
     check_corpus(corpus)
     check_unlabelled(path, corpus)
+
+
+def table(rng: Rng) -> None:
+    """CSV, or Parquet with the same columns, of which some may hold other values."""
+    roles = Roles(("who",), "when", "label")
+    if chance(rng, 0.5):
+        roles = Roles(
+            pick(rng, (("who",), ("who", "when"), ("x",))),
+            pick(rng, (None, "when", "x")),
+            pick(rng, ("label", "label", "who")),
+            pick(rng, (None, None, "x", "when")),
+            pick(rng, (None, ("x",), ("x", "when"), ())),
+        )
+    if chance(rng, 0.8):
+        content = mutated_text(rng, TABLE.replace(",", pick(rng, (",", ";", "\t"))))
+        path = written(content, "data.csv")
+    else:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        rows = list(csv.DictReader(TABLE.splitlines()))
+        columns = {name: mutated_value(rng, [row[name] for row in rows]) for name in rows[0]}
+        try:
+            given = pa.table(columns)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return
+        path = written(b"", "data.parquet")
+        parquet.write_table(given, path)
+    corpus = read_corpus(path, captions=chance(rng, 0.5), roles=roles)
+    check_corpus(corpus)
+    check_unlabelled(path, corpus)
+    state = json.loads(json.dumps({"version": 1, **corpus.format.state()}))
+    assert restored(state) == corpus.format
 
 
 def _json_lines(rng: Rng) -> str:
@@ -429,6 +470,7 @@ TARGETS: dict[str, Callable[[Rng], None]] = {
         conll,
         crfsuite,
         json_lines,
+        table,
         any_text,
         templates,
         cost_csv,

@@ -62,7 +62,8 @@ def test_lower_prices_ask_more_often(model) -> None:
         reviewed(model.predict(X[60:], actions={"review": price})).mean()
         for price in (0.02, 0.2, 0.9)
     ]
-    assert shares == sorted(shares, reverse=True)
+    # At temperature 0 equilibria are not unique: a node or two may go the other way.
+    assert np.diff(shares).max() <= 0.02
     assert shares[0] > 2 * shares[-1]
     assert shares[0] - shares[-1] > 0.2
 
@@ -143,6 +144,8 @@ def test_map_refuses_with_the_reason() -> None:
     X, y = chains(20)
     with pytest.raises(IncompatibleError, match=r"not in the units of the cost.*'predictor'"):
         AGM().fit(X, y).predict(X, actions={"review": 0.1})
+    with pytest.raises(IncompatibleError, match="set decision='bayes'"):
+        CRF(decision="map").fit(X, y).predict(X, actions={"review": 0.1})
     with pytest.raises(IncompatibleError, match="temperature above 0, or take a CRF"):
         SSVM().fit(X, y).predict(X, actions={"review": 0.1})
 

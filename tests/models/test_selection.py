@@ -515,14 +515,14 @@ def test_files_keep_what_was_tried(tmp_path, kind):
         np.testing.assert_array_equal(one, other)
 
 
-def test_relaxed_games_have_no_temperature():
-    """Their adversaries have no entropy: only the corners that need none are compared."""
+def test_relaxed_games_have_temperatures_too():
     grids = make_grids(n_samples=6, shape=(3, 3))
     model = AutoModel(cv=2, alpha=[1.0], inference="relaxed", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(grids.X, grids.y)
-    assert {one.setting[:2] for one in model.trials_} == {("game", 0.0), ("hinge", 0.0)}
+    tried = {one.setting[:2] for one in model.trials_}
+    assert {("game", 0.0), ("hinge", 0.0), ("game", np.inf), ("game", 1.0)} <= tried
     assert model.inference_ == "relaxed"
 
 

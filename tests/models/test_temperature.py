@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from robustruct.losses import as_loss
 from robustruct.optimizers import registry
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.registry import chosen
+from robustruct.optimizers.tuning import Scales
 
 COST = np.array([[0.0, 5.0, 2.0], [1.0, 0.0, 1.0], [3.0, 1.0, 0.0]])
 
@@ -158,7 +160,6 @@ def test_bad_temperatures(value) -> None:
         ({"temperature": np.inf, "decision": "map"}, "decision='bayes'"),
         ({"temperature": "auto", "optimizer": "dual_ascent"}, "needs optimizer='auto'"),
         ({"decision": "bayes"}, "temperature > 0"),
-        ({"temperature": 1.0, "inference": "relaxed"}, "inference='relaxed'"),
     ],
 )
 def test_what_does_not_go_together(options, said) -> None:
@@ -226,11 +227,6 @@ def test_an_engine_takes_no_temperature_that_is_trained_as_none() -> None:
     X, y = samples(n=3)
     with pytest.raises(InvalidInputError, match="an engine trains with temperature=0 or at least"):
         AGM(temperature=1e-6).fit(X, y, engine=LocalEngine())
-    elsewhere = SimpleNamespace(
-        local_problem=None, local_problems=None, outline=SimpleNamespace(l1=0.0)
-    )
-    assert chosen("auto", "likelihood", np.inf, 1e-2, elsewhere).name == "lbfgs"
-    assert chosen("auto", "game", 1.0, 1e-2, elsewhere).name == "natural_ascent"
 
 
 def test_automatic_optimizers(monkeypatch) -> None:
@@ -247,6 +243,25 @@ def test_automatic_optimizers(monkeypatch) -> None:
     assert optimizer_of(CRF(), *samples()) == "lbfgs"
     assert optimizer_of(AGM(temperature=0.1), X, y) == "natural_ascent"
     assert optimizer_of(AGM(), X, y) == "dual_ascent"
+
+
+def test_the_optimizer_does_not_depend_on_where_samples_are(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    X = [[{f"w{rng.integers(2000)}": 1.0} for _ in range(4)] for _ in range(60)]
+    data = ShardedData.from_samples(X, [rng.integers(2, size=4) for _ in X], 3)
+    monkeypatch.setattr(registry, "MANY_NODES", 200)
+    with LocalEngine().shards(data) as shards:
+        model = CRF()
+        plan = shards.prepare(model, lambda _: None)
+        assert model._chosen_optimizer(shards, plan).name == "natural_ascent"
+        spread = replace(shards.tuning, scales=Scales.of(np.array([0.5]), (1, 0), 1))
+        elsewhere = SimpleNamespace(
+            local_problem=None, local_problems=None, outline=shards.outline, tuning=spread
+        )
+        assert model._chosen_optimizer(elsewhere, plan).name == "natural_ascent"
+        elsewhere.tuning = replace(spread, even=False)
+        assert model._chosen_optimizer(elsewhere, plan).name == "lbfgs"
+        assert chosen("auto", "game", 1.0, 1e-2, elsewhere).name == "natural_ascent"
 
 
 def optimizer_of(model, X, y) -> str:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from smooth_cases import SmoothEnumerated
 from training_cases import Case, Enumerated, fitted, random_case
 
-from robustruct.optimizers.dual_ascent import fit_pairwise
+from robustruct.optimizers.dual_ascent import fit_ascent
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.natural_ascent import smooth_ascent
 from robustruct.optimizers.optimizer import Progress
@@ -42,7 +42,7 @@ def test_smooth_training(k: int, player: str) -> None:
     cost = problem.cost * (player == "truth")
     progress = Progress(replace(problem, cost=cost, temperature=temperature), 1e-4)
     ascent = smooth_ascent(LocalShards.of(progress.problem))
-    fit_pairwise(ascent, progress, 300, 0)
+    fit_ascent(ascent, progress, 300, 0)
     assert progress.converged
     listed = SmoothEnumerated(case, player, temperature)
     p = np.full((5, k), 1.0 / k)

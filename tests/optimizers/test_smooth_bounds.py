@@ -112,9 +112,9 @@ def test_likelihood(name: str) -> None:
     np.testing.assert_allclose(gradient, slope - case.alpha * theta, atol=1e-9)
 
 
-def sample_by_sample(work, node_offsets, n_jobs):
+def sample_by_sample(work, node_offsets, n_jobs, *arguments):
     """As many threads as samples would call it; only thousands of nodes have several."""
-    return [work(s, s + 1) for s in range(len(node_offsets) - 1)]
+    return [work(s, s + 1, *arguments) for s in range(len(node_offsets) - 1)]
 
 
 @pytest.mark.parametrize("name", ["trees, asymmetric, weighted", "cycles"])

@@ -233,10 +233,10 @@ def test_what_rounding_can_do_to_a_certificate():
 
 
 def test_outlines_add_up():
-    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5, 0.2)
-    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25, 0.2)
+    one = Outline(0.1, 5, 2, 7, 3.0, 11.0, 13.0, 1.0, 0.5, 0.2, 3, 4, False)
+    other = Outline(0.1, 5, 3, 9, 4.0, 16.0, 32.0, 2.0, 0.25, 0.2, 3, 6, False)
     assert Outline.of_all([one]) == one
-    both = (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75, 0.2)
+    both = (0.1, 5, 5, 16, 7.0, 27.0, 45.0, 3.0, 0.75, 0.2, 3, 10, False)
     assert astuple(Outline.of_all([one, other])) == both
 
 

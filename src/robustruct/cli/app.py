@@ -11,7 +11,9 @@ from robustruct._version import __version__
 from robustruct.cli import errors
 from robustruct.cli.certify import CertifyOptions, certify_cli
 from robustruct.cli.compare import CompareOptions, compare_cli
+from robustruct.cli.control import ControlOptions, control_cli
 from robustruct.cli.evaluate import EvaluateOptions, evaluate_cli
+from robustruct.cli.export import export_cli
 from robustruct.cli.inspect import inspect_cli
 from robustruct.cli.options import command
 from robustruct.cli.predict import PredictOptions, predict_cli
@@ -50,7 +52,9 @@ for name, called in (
     ("predict", command(predict_cli, PredictOptions)),
     ("evaluate", command(evaluate_cli, EvaluateOptions)),
     ("certify", command(certify_cli, CertifyOptions)),
+    ("control", command(control_cli, ControlOptions)),
     ("inspect", inspect_cli),
+    ("export", export_cli),
     ("compare", command(compare_cli, CompareOptions)),
 ):
     app.command(name, epilog=errors.HELP)(called)

@@ -20,6 +20,7 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
     actions_of,
 )
 from robustruct.cli.tables import number, table
@@ -48,6 +49,7 @@ class EvaluateOptions:
     actions: ActionsOption = None
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
@@ -164,9 +166,9 @@ def _tally(
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
         pace, digests, looks = Pace(), list[Any](), list[Any]()
-        if not lines.head(1):
+        if lines.is_empty:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = compared_file(
             estimator,
             form,

@@ -1,4 +1,4 @@
-"""The loss that ``--loss``, ``--cost`` and ``--order`` describe."""
+"""The loss that ``--loss``, ``--cost`` and ``--label-order`` describe."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ChosenLoss(Loss):
         self.changes = [CostChange.parse(text) for text in costs]
         self.table: CostMatrix | None = None
         if order is not None and loss not in ORDINAL:
-            raise InvalidInputError("--order goes with --loss absolute or --loss squared.")
+            raise InvalidInputError("--label-order goes with --loss absolute or --loss squared.")
         if isinstance(loss, str) and loss not in NAMES:
             if "." not in loss and "/" not in loss:
                 raise InvalidInputError(
@@ -73,7 +73,7 @@ class ChosenLoss(Loss):
         if self.loss in ORDINAL and classes.dtype.kind not in "iuf":
             raise InvalidInputError(
                 f"--loss {self.loss} needs labels that are numbers or have an order, but there are "
-                f"labels such as {classes[0]!s}; say --order LOWEST,...,HIGHEST."
+                f"labels such as {classes[0]!s}; say --label-order LOWEST,...,HIGHEST."
             )
         return as_loss(self.loss)
 
@@ -91,5 +91,5 @@ def _ordered(order: Sequence[str], classes: np.ndarray) -> list[Any]:
     label_of = {str(label): label for label in classes.tolist()}
     missing = [label for label in label_of if label not in order]
     if missing:
-        raise InvalidInputError(f"--order lacks the label {missing[0]}, which the data have.")
+        raise InvalidInputError(f"--label-order lacks the label {missing[0]}, which the data have.")
     return [label_of.get(label, label) for label in order]

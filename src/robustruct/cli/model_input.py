@@ -8,6 +8,7 @@ from robustruct.cli.errors import BadInputError, blamed_on_input
 from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from robustruct.cli.options import TableOptions
     from robustruct.evaluation.held_out import HeldOutFile
     from robustruct.formats.sample import Format
     from robustruct.formats.text import Lines
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def load_model(path: str, decision: str | None = None) -> StructuredModel:
     """Load a model, and change its decision rule if ``decision`` is given."""
-    from robustruct.models.parameters import check_parameters
+    from robustruct.models.parameters import check_parameters, needs_probabilities
     from robustruct.models.storage import load
 
     try:
@@ -24,10 +25,10 @@ def load_model(path: str, decision: str | None = None) -> StructuredModel:
             model = load(path)
         if decision is not None:
             check_parameters(model.set_params(decision=decision))
-            if decision == "bayes" and model.temperature_ == 0:
+            if needs_probabilities(decision) and model.temperature_ == 0:
                 raise InvalidInputError(
-                    f"--decision bayes needs probabilities, and {path} has none: it was trained "
-                    "at temperature 0. Use map or predictor."
+                    f"--decision {decision} needs probabilities, and {path} has none: it was "
+                    "trained at temperature 0. Use map or predictor."
                 )
         return model
     except FileNotFoundError:
@@ -38,12 +39,12 @@ def load_model(path: str, decision: str | None = None) -> StructuredModel:
         raise BadInputError(f"{path}: it cannot be read: {error.strerror}.") from None
 
 
-def format_for(model: StructuredModel, lines: Lines) -> Format:
+def format_for(model: StructuredModel, lines: Lines, table: TableOptions | None = None) -> Format:
     """Return the format to read these lines in for this model; failing that is bad input."""
     from robustruct.evaluation.predict_files import input_format
 
     with blamed_on_input():
-        return input_format(model, lines)
+        return input_format(model, lines, None if table is None else table.roles())
 
 
 def held_out_file(

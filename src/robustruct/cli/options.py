@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from robustruct.errors import InvalidInputError
+
 if TYPE_CHECKING:
     from robustruct.cli.loss import ChosenLoss
+    from robustruct.formats.rows import Roles
     from robustruct.losses import Loss
+    from robustruct.models.fitting.targets import TargetLike
 
 AUTO = "auto"
 
@@ -24,11 +28,12 @@ AlphaOption = Annotated[
     ),
 ]
 DecisionOption = Annotated[
-    Literal["auto", "map", "predictor", "bayes"] | None,
+    Literal["auto", "map", "predictor", "bayes", "spans"] | None,
     typer.Option(
         help="Predict the best-scoring labelling (map), the likeliest labels of the predictor's "
-        "strategy (predictor), or those of least expected cost (bayes).  [default: what costs "
-        "least on held-out samples, or suits the model]",
+        "strategy (predictor), those of least expected cost (bayes), or spans from a probability "
+        "on that is chosen on held-out samples (spans).  [default: what costs least on held-out "
+        "samples, or suits the model]",
     ),
 ]
 ActionsOption = Annotated[
@@ -38,6 +43,15 @@ ActionsOption = Annotated[
         metavar="NAME=PRICE",
         help="What may be answered instead of a label, such as review=0.1: it is taken where it "
         "costs less than any label. May be repeated.",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Choose by this instead of the cost: span_f1, f1 (all labels but O), recall@0.9 or "
+        "span_recall@0.9 (at that precision), each also of one label or type of span after a "
+        "colon, or span_cost:MISS,FALSE,WRONG_TYPE.",
     ),
 ]
 ConstraintsOption = Annotated[
@@ -82,7 +96,7 @@ class CostOptions:
             "5. A star stands for every label. May be repeated; later ones win.",
         ),
     ] = None
-    order: Annotated[
+    label_order: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL,LABEL,...",
@@ -94,7 +108,8 @@ class CostOptions:
         """Return the loss, for labels that are read later."""
         from robustruct.cli.loss import ChosenLoss
 
-        order = None if self.order is None else [part.strip() for part in self.order.split(",")]
+        given = self.label_order
+        order = None if given is None else [part.strip() for part in given.split(",")]
         return ChosenLoss(self.loss or default, self.cost or (), order, encoding)
 
     def name(self, default: str) -> str:
@@ -108,7 +123,58 @@ class CostOptions:
         arguments = [] if loss == "hamming" else ["--loss", loss]
         for cost in self.cost or ():
             arguments += ["--cost", cost]
-        return arguments + ([] if self.order is None else ["--order", self.order])
+        return arguments + ([] if self.label_order is None else ["--label-order", self.label_order])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Options that say what the columns of a table mean."""
+
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,...]",
+            help="The data are a table, CSV or Parquet, with a row for each node: the column, or "
+            "columns, that tell samples apart, such as subject,night.",
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of a table that orders the rows of a sample, such as a time.  [default: "
+            "as they come]",
+        ),
+    ] = None
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of a table that holds labels.")
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="Columns of a table that hold features.  [default: all others]",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        given = {"order": self.order, "label": self.label, "features": self.features}
+        alone = [name for name, value in given.items() if value is not None]
+        if self.by is None and alone:
+            hint = " The order of labels is --label-order." if "order" in alone else ""
+            raise InvalidInputError(
+                f"--{alone[0]} is about tables, and needs the column that tells samples apart "
+                f"(--by COLUMN).{hint}"
+            )
+
+    def roles(self, weight: str | None = None) -> Roles | None:
+        """Return what the columns mean; None if the data are no table."""
+        from robustruct.formats.rows import Roles
+
+        if self.by is None:
+            return None
+        listed = None if self.features is None else tuple(self.features.split(","))
+        return Roles(tuple(self.by.split(",")), self.order, self.label, weight, listed)
 
 
 def command(run: Callable[[Any], None], options: type[Any]) -> Callable[..., None]:
@@ -151,6 +217,23 @@ def _instance(options: type[Any], values: dict[str, Any]) -> Any:
             for field in fields(options)
         }
     )
+
+
+def target_of(text: str | None) -> TargetLike | None:
+    """Parse --target: costs of spans, or a name that the models know."""
+    name, _, costs = (text or "").partition(":")
+    if name != "span_cost":
+        return text
+    from robustruct.metrics import SpanCost
+
+    try:
+        return SpanCost(*(float(cost) for cost in costs.split(",")))
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(
+            f"{error}; give the cost of a miss, of a false span and, if it is not their sum, of a "
+            "wrong type, such as span_cost:5,1,2",
+            param_hint="--target",
+        ) from None
 
 
 def alphas_of(texts: Sequence[str]) -> list[float] | str:

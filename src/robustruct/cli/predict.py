@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from robustruct.cli import errors
 from robustruct.cli.model_input import format_for, load_model
 from robustruct.cli.options import (
+    AUTO,
     ActionsOption,
     DecisionOption,
     EncodingOption,
@@ -18,6 +19,7 @@ from robustruct.cli.options import (
     JsonOption,
     ModelArgument,
     QuietOption,
+    TableOptions,
     actions_of,
 )
 
@@ -49,11 +51,42 @@ class PredictOptions:
         ),
     ] = None
     actions: ActionsOption = None
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Answer LABEL only where the rule allows it that `robustruct control` calibrated.",
+        ),
+    ] = None
+    spans: Annotated[
+        bool, typer.Option("--spans", help="Add the spans with their probabilities.")
+    ] = False
+    threshold: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|auto",
+            help="Least probability of a span, from 0 to 1; auto takes that of the model's "
+            "decision, or 0.5.",
+        ),
+    ] = AUTO
     decision: DecisionOption = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
     jobs: JobsOption = -1
     quiet: QuietOption = False
     as_json: JsonOption = False
+
+    @property
+    def least_probability(self) -> float | str | None:
+        """Of a span that is listed; None if none are."""
+        if not self.spans:
+            return None
+        try:
+            return self.threshold if self.threshold == AUTO else float(self.threshold)
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"{error}; give a number from 0 to 1, or {AUTO}", param_hint="--threshold"
+            ) from None
 
     @property
     def shows_progress(self) -> bool:
@@ -68,11 +101,12 @@ def predict_cli(options: PredictOptions) -> None:
 
     Columns get the predicted label as one more column, then the K best labellings, then
     label/probability for every label; files for CRFsuite become what `crfsuite tag` prints; JSON
-    lines get the fields predicted, best and probabilities. Labels in the file are not looked at,
-    unless --known says that they are known.
-    With --json every format becomes JSON lines.
+    lines get the fields predicted, best and probabilities; tables become CSV with more columns.
+    Labels in the file are not looked at, unless --known says that they are known.
+    With --json or --spans every format becomes JSON lines; there a span has its first node, the
+    node after its last, its type and its probability.
 
-    Large files are no problem: a few hundred samples are in memory at once.
+    Large files are no problem: a few hundred samples are in memory at once, tables excepted.
     """
     with errors.ready(options.quiet):
         predict(options)
@@ -81,6 +115,7 @@ def predict_cli(options: PredictOptions) -> None:
 def predict(options: PredictOptions) -> dict[str, Any]:
     """Write the samples of a file with their predicted labels; return their number."""
     from robustruct.evaluation.predict_files import answered, write_answers
+    from robustruct.formats.json_lines import JsonLinesFormat
     from robustruct.formats.output import opened_output
     from robustruct.formats.text import Lines
     from robustruct.progress import Pace, progress
@@ -100,10 +135,10 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             stream.flush()
             show(f"{done:,} samples", pace.left(lines.fraction))
 
-        if not lines.head(1):
+        if lines.is_empty:
             print(f"robustruct: note: {lines.name} is empty.", file=sys.stderr)
             return {"n_samples": 0}
-        form = format_for(estimator, lines)
+        form = format_for(estimator, lines, options.table)
         pairs = answered(
             estimator,
             form,
@@ -112,9 +147,12 @@ def predict(options: PredictOptions) -> dict[str, Any]:
             proba=options.proba,
             k_best=options.k_best,
             known=options.known,
+            spans=options.least_probability,
             watch=watch,
             actions=actions or None,
+            rule=options.rule,
         )
-        written_as = None if options.as_json else form  # None is JSON lines
+        in_json = options.as_json or (options.spans and not isinstance(form, JsonLinesFormat))
+        written_as = None if in_json else form  # None is JSON lines
         n_samples = write_answers(pairs, written_as, stream, options.encoding)
     return {"n_samples": n_samples}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from robustruct.cli.options import EncodingOption
+from robustruct.cli.options import EncodingOption, TableOptions
 from robustruct.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Layout:
         str | None,
         typer.Option(
             metavar=f"{POSITION}|COLUMN",
-            help="Weight of each node's cost: growing with its position, or from a column.",
+            help="Weight of each node's cost: growing with its position, or from a column, by "
+            "number or, in a table, by name.",
         ),
     ] = None
     groups: Annotated[
@@ -62,12 +63,33 @@ class Layout:
         typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
     ] = None
     encoding: EncodingOption = "utf-8"
+    table: TableOptions = field(default_factory=TableOptions)
 
     def __post_init__(self) -> None:
+        if self.table.by is not None:
+            self._check_table()
+            return
         if self.template is not None and self.columns is not None:
             raise InvalidInputError("a template names its own columns; leave out --columns.")
         self._columns_read()
         self._weight_column()
+
+    def _check_table(self) -> None:
+        """Refuse options of files without named columns."""
+        named = {
+            "format": self.form,
+            "template": self.template,
+            "label-column": self.label_column,
+            "columns": self.columns,
+            "separator": self.separator,
+            "groups": self.groups,
+        }
+        for name, value in named.items():
+            if value is not None:
+                raise InvalidInputError(
+                    f"--{name} does not go with --by: tables name columns, and "
+                    "the first in --by holds groups."
+                )
 
     @property
     def by_position(self) -> bool:
@@ -82,6 +104,11 @@ class Layout:
         """Return the files that match a pattern as shards; ``options`` go to `ShardedData`."""
         from robustruct.formats.shards import ShardedData
 
+        if self.table.by is not None:
+            raise InvalidInputError(
+                "a table is read as a whole, and the rows of a sample could be in several files; "
+                "leave out --shards."
+            )
         if self.by_position:
             raise InvalidInputError(
                 f"--weights {POSITION} needs all samples in this process; shards take the number "
@@ -125,6 +152,8 @@ class Layout:
         return corpus
 
     def _columns(self) -> dict[str, Any]:
+        if self.table.by is not None:
+            return {"roles": self.table.roles(None if self.by_position else self.weights)}
         options = {
             "template": self._read_template(),
             "label_column": self.label_column,

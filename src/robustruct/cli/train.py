@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -25,7 +25,9 @@ from robustruct.cli.options import (
     JsonOption,
     MaxIterOption,
     QuietOption,
+    TargetOption,
     alphas_of,
+    target_of,
 )
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
@@ -70,6 +72,7 @@ class TrainOptions:
             "held-out samples.  [default: 0]",
         ),
     ] = None
+    target: TargetOption = None
     folds: Annotated[
         int | None,
         typer.Option(
@@ -106,8 +109,8 @@ class TrainOptions:
 
     @property
     def alphas(self) -> Sequence[float] | str:
-        """Penalties to choose from: none, one, several or "auto"."""
-        return alphas_of(self.alpha or ())
+        """Penalties to choose from: none, one, several or "auto", as where there is a target."""
+        return alphas_of(self.alpha or ([] if self.target is None else [AUTO]))
 
 
 def train_cli(options: TrainOptions) -> None:
@@ -115,8 +118,8 @@ def train_cli(options: TrainOptions) -> None:
 
     The format is recognised: columns as in CoNLL files and CRF++ (a token a line, an empty line
     after each sentence, the label in the last column), CRFsuite's attributes, or graphs as JSON
-    lines. The model remembers how its input becomes features, so that predict needs only the model
-    and a file.
+    lines; with --by, tables as CSV or Parquet. The model remembers how its input becomes features,
+    so that predict needs only the model and a file.
 
     Example: robustruct train train.conll -o chunks.model --cost "B-NP>O=5"
 
@@ -143,7 +146,8 @@ def train(options: TrainOptions) -> dict[str, Any]:
         # A temperature belongs to one model, and choosing a model needs all samples in memory.
         model = "auto" if in_memory and temperature is None else "agm"
     rules = options.constraints and Constraints(options.constraints, bad_labels=options.bad_labels)
-    of_choice = {"cv": options.folds, "max_time": options.max_time}
+    of_choice: dict[str, Any] = {"cv": options.folds, "max_time": options.max_time}
+    of_choice["target"] = target_of(options.target)
     of_choice = {name: value for name, value in of_choice.items() if value is not None}
     estimator = _untrained(
         model,
@@ -183,6 +187,7 @@ def train(options: TrainOptions) -> dict[str, Any]:
         **_described(estimator),
         "data": scale.shards or (options.data or [""])[0],
         "loss": options.costs.name(LOSS),
+        "target": options.target,
         "seconds_reading": read,
         "seconds_training": trained - started - read,
         "output": options.output,
@@ -204,6 +209,7 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
         "temperature": finite_or_word(estimator.temperature_),
         "decision": estimator.decision_,
         "decision_scale": estimator.decision_scale_,
+        "span_rule": _span_rule(estimator),
         "alpha": estimator.alpha_,
         "alpha_scores": getattr(estimator, "alpha_scores_", None),
         "forecast": forecast_of(estimator),
@@ -213,6 +219,14 @@ def _described(estimator: StructuredModel) -> dict[str, Any]:
         "n_iter": estimator.n_iter_,
         "validation_loss": getattr(estimator, "validation_loss_", None),
     }
+
+
+def _span_rule(estimator: StructuredModel) -> Any:
+    """Return the threshold of a decision by spans, or its costs."""
+    if estimator.decision_ != "spans":
+        return None
+    rule = estimator.span_rule_
+    return rule if isinstance(rule, float) else asdict(rule)
 
 
 def _temperature(text: str | None) -> float | str | None:
@@ -304,7 +318,15 @@ def _held_out(options: TrainOptions, form: Format) -> Corpus | None:
     return options.layout.read_alike(options.validation, form, options.quiet)
 
 
+def _decision(result: dict[str, Any]) -> str:
+    rule = result["span_rule"]
+    if isinstance(rule, float):
+        return f"spans of probability {number(rule)} or more"
+    return str(result["decision"])
+
+
 def _summary(result: dict[str, Any]) -> str:
+    target = result["target"]
     temperature = result["temperature"]
     hot = "" if temperature in (0, "inf") else f", temperature {number(temperature)}"
     rows = [
@@ -317,7 +339,7 @@ def _summary(result: dict[str, Any]) -> str:
             if result["chosen"]
             else []
         ),
-        ["decision", result["decision"]],
+        ["decision", _decision(result)],
         ["alpha", number(result["alpha"])],
         ["certified gap", f"{result['gap']:.2%} after {result['n_iter']} passes"],
     ]
@@ -327,7 +349,8 @@ def _summary(result: dict[str, Any]) -> str:
         rows.append(["validation loss", f"{result['validation_loss']:.4f}"])
     if result["alpha_scores"] is not None:
         for alpha, score in result["alpha_scores"].items():
-            rows.append([f"alpha {number(float(alpha))}", f"held-out loss {-score:.4f}"])
+            held_out = f"loss {-score:.4f}" if target is None else f"{target} {score:.4f}"
+            rows.append([f"alpha {number(float(alpha))}", f"held-out {held_out}"])
     reading, training = result["seconds_reading"], f"training {result['seconds_training']:.1f} s"
     # Shards are read by the engine during training: there is no time of its own for it.
     before = f"reading {reading:.1f} s, " if reading else "reading and "

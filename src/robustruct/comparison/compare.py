@@ -417,7 +417,7 @@ def compare(
         truth=truth,
         methods=methods,
         differences=differences,
-        examples=disagreements(parts, fits["AGM"], predicted, costs, truth, classes, n_examples),
+        examples=disagreements(parts, fits["AGM"], predicted, costs, truth, n_examples),
         notes=notes,
     )
 

@@ -49,7 +49,6 @@ def disagreements(
     predicted: Mapping[str, Sequence[np.ndarray]],
     costs: Mapping[str, np.ndarray],
     truth: Sequence[np.ndarray],
-    classes: np.ndarray,
     n_examples: int,
 ) -> list[Example]:
     """The test samples whose costs differ most between methods, the largest difference first."""

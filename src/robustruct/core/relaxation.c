@@ -13,7 +13,7 @@
 #include "elimination.h"
 #include "games.h"
 #include "messages.h"
-#include "simd.h"
+#include "simplex.h"
 #include "transport.h"
 
 #define PLACED 1e-12 /* mass that may be missing where edge marginals count as fitted: rounding */
@@ -57,21 +57,6 @@ static Point point_at(const Sample *own, double *numbers)
 {
     double *r = numbers + own->n * own->k, *u = r + own->n * own->k;
     return (Point){numbers, r, u, numbers + before_edges(own)};
-}
-
-INLINE void copy(Index n, const double *from, double *to) { memcpy(to, from, (size_t)n * sizeof *to); }
-
-INLINE double largest(Index n, const double *values)
-{
-    double top = -INFINITY;
-    if (n >= LANES) {
-        Vec tops = load(values);
-        for (Index x = LANES; x < n; x += LANES)
-            tops = maximum(load(values + min_index(x, n - LANES)), tops);
-        return top_of(tops);
-    }
-    for (Index x = 0; x < n; x++) top = max_double(top, values[x]);
-    return top;
 }
 
 /* ------------------------------------------------------------------------------------------ bounds */
@@ -176,35 +161,6 @@ static void improve_bounds(const Sample *own, const Point *total, Index count, c
 }
 
 /* ------------------------------------------------------------------------------------------- steps */
-
-/* The threshold t at which Σ max(v - t, 0) = 1, by Newton from below; v (n) is lowered so that its
- * largest entry is 0. Differences to the largest are exact; a threshold next to entries of 1e19 would
- * be rounded, and all mass be lost. few (n): scratch, the entries above the threshold, ever fewer. */
-INLINE double simplex_threshold(Index n, double *restrict v, double *restrict few)
-{
-    const double top = largest(n, v);
-    double threshold = -1.0;
-    Index count = 0;
-    for (Index j = 0; j < n; j++) {
-        v[j] -= top;
-        few[count] = v[j];
-        count += v[j] > threshold;
-    }
-    for (Index pass = 0; pass <= n; pass++) {
-        double excess = -1.0;
-        Index above = 0;
-        for (Index x = 0; x < count; x++) {
-            const double value = few[x], more = value - threshold;
-            few[above] = value;
-            above += value > threshold;
-            excess += value > threshold ? more : 0.0;
-        }
-        count = above;
-        if (excess <= 1e-15 * (double)above) break;
-        threshold += excess / (double)above;
-    }
-    return threshold;
-}
 
 /* mass (n) becomes the distribution next to ``wanted``; ahead (n), out: 2 new - old. */
 INLINE void project_ahead(Index n, double *restrict wanted, double *few, double *restrict mass,

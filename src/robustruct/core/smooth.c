@@ -17,7 +17,12 @@
 #include "counters.h"
 
 #define TRIES 20       /* most trials of gamma: 4 are too few under weak penalties; few samples need 3 */
-#define SLACK 0.15f    /* relative slope accepted: 0.3 costs a CRF one more pass, 0.1 many more trials */
+/* Relative slope at which a step ends: short of the best length, and beyond it. Samples visited under the
+ * same weights add up, so too long costs more. CoNLL-2000, gap of a CRF after 6 passes and of an AGM (T = .3)
+ * after 8: .8 and 7.3 %; with .15 for both 1.2 and 9.4 % (10 % fewer trials), with .05 and .15 1.4 and 9.5 %,
+ * with .3 for both 4.5 and 23 % (20 % fewer). */
+#define SHORT 0.15f
+#define LONG 0.05f
 #define LOWEST -2.0f   /* floor of relative slopes: below, the step is much too long anyway */
 
 /* Scratch of one thread: rows of a sample, and of one node. */
@@ -298,7 +303,7 @@ static Outcome step(const Visit *visit, const Sample *own, double *gap, double *
         if (attempt == 0 && !(slope > 1e-12f * gamma * (float)own->n)) return STAYED;
         float left = 1.0f - gamma - bend * inverse / slope;
         if (!(slope > 0.0f && left > LOWEST)) left = LOWEST; /* or not a number */
-        if (fabsf(left) <= SLACK || attempt == TRIES) break;
+        if ((left <= SHORT && left >= -LONG) || attempt == TRIES) break;
         if (left > 0.0f) {
             low = gamma, at_low = left;
         } else {

@@ -145,6 +145,38 @@ typedef struct {
 SIZE(RelaxedPoint, 56)
 
 typedef struct {
+    Index *order; /* (nodes) */
+    Index *rows; /* (samples + 1) */
+    Index n_nodes;
+    Index n_samples;
+} SpanningForests;
+SIZE(SpanningForests, 32)
+
+typedef struct {
+    Structure structure;
+    ScoreArrays scores;
+    double *cost; /* (actions, labels) */
+    double *weight; /* (nodes) */
+    Index n_actions;
+    Index n_labels;
+    Index n_nodes;
+} SmoothGames;
+SIZE(SmoothGames, 144)
+
+typedef struct {
+    double *p; /* (nodes, actions) */
+    double *r; /* (nodes, labels) */
+    double *q; /* (slots, labels, labels) */
+    double *multipliers; /* (rows, labels) */
+    Index n_nodes;
+    Index n_actions;
+    Index n_labels;
+    Index n_slots;
+    Index n_rows;
+} RelaxedGibbs;
+SIZE(RelaxedGibbs, 72)
+
+typedef struct {
     Index kind;
     double *place; /* (labels) */
     Index *order; /* (labels) */

@@ -234,6 +234,42 @@ class RelaxedPoint(NamedTuple):
 
 
 @struct
+class SpanningForests(NamedTuple):
+    """Spanning forests that cover each sample's edges; see core/spanning.c."""
+
+    order: Annotated[np.ndarray, Indices["nodes"]]
+    """(N,) positions of each sample's nodes, children before parents in all of its forests."""
+    rows: Annotated[np.ndarray, Indices["samples + 1"]]
+    """(S+1,) rows[s+1] - rows[s] is the number of nodes of sample s times that of its forests."""
+
+
+@struct
+class SmoothGames(NamedTuple):
+    """A batch of games whose predictor may have actions behind the labels."""
+
+    structure: Structure
+    scores: ScoreArrays
+    cost: Annotated[np.ndarray, Floats["actions", "labels"]]
+    """(m, k) L, [predicted label or action, adversary's label]."""
+    weight: Annotated[np.ndarray, Floats["nodes"]]
+    """(N,) w."""
+
+
+@struct
+class RelaxedGibbs(NamedTuple):
+    """A relaxed game with an entropy: strategies, and multipliers of the forests' agreement."""
+
+    p: Annotated[np.ndarray, Floats["nodes", "actions"]]
+    """(N, m) the predictor."""
+    r: Annotated[np.ndarray, Floats["nodes", "labels"]]
+    """(N, k) the adversary's node marginals."""
+    q: Annotated[np.ndarray, Floats["slots", "labels", "labels"]]
+    """(slots, k, k) its edge marginals [child, parent]."""
+    multipliers: Annotated[np.ndarray, Floats["rows", "labels"]]
+    """(rows, k) by node in the order of the forests, then by forest; they add up to 0."""
+
+
+@struct
 class CostArrays(NamedTuple):
     """A cost matrix with its closed form; see game/dual_decomposition.py."""
 

@@ -94,7 +94,7 @@ class Training:
             given.outline,
             watch=self._watch,
             tick=self._tick,
-            keeper=self,
+            keeper=None if given.checkpoints is None else self,
             clock=self.shards.clock,
             **given.limits,
         )
@@ -133,7 +133,7 @@ class Training:
 
     def restore(self, reached: Resumable) -> None:
         """Go on from the driver's checkpoint, unless weights of an earlier attempt are at hand."""
-        if self.given.checkpoints is not None and not self.restarted:
+        if not self.restarted:
             shapes = {name: (v.shape, v.dtype.str) for name, v in reached.state().items()}
             found = self._answer("resume", shapes)
             if found is not None:
@@ -143,16 +143,13 @@ class Training:
 
     def due(self, n_passes: int) -> bool:
         """Whether the driver should write a checkpoint now."""
-        if self.given.checkpoints is None:
-            return False
+        assert self.given.checkpoints is not None  # else nobody asks
         passes, seconds = self.given.checkpoints
         waited = self.shards.clock() - self._kept_at
         return n_passes - self._kept_pass >= passes or waited >= seconds
 
     def keep(self, reached: Resumable) -> None:
-        """Have the driver write a checkpoint, if any are wanted; the other ranks go on."""
-        if self.given.checkpoints is None:
-            return
+        """Have the driver write a checkpoint; the other ranks go on."""
         self._kept_at, self._kept_pass = self.shards.clock(), reached.n_passes
         if self.collective.rank == 0:
             state = _joined(self.progress.state(), reached.state())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,7 +14,9 @@ from robustruct.formats.conll import ConllFormat
 from robustruct.formats.corpus import chunks
 from robustruct.formats.json_lines import as_json
 from robustruct.formats.recognise import FORMATS, recognised_name, restored
+from robustruct.formats.rows import Roles
 from robustruct.formats.sample import Answer, Format, Sample, as_options
+from robustruct.formats.table import TableFormat
 from robustruct.formats.text import Lines
 from robustruct.labels import as_labels
 from robustruct.models.base import StructuredModel
@@ -22,9 +25,17 @@ from robustruct.models.prediction import ActionsLike
 CHUNK = 500  # samples in memory at once; more take memory, fewer the overhead of a call each
 
 
-def input_format(model: StructuredModel, lines: Lines) -> Format:
-    """Return the format in which to read these lines for this model."""
+def input_format(model: StructuredModel, lines: Lines, roles: Roles | None = None) -> Format:
+    """Return the format in which to read these lines for this model.
+
+    ``roles`` are those of the columns of a table; a model that was trained on one knows them.
+    """
     state = getattr(model, "input_", None)
+    if roles is not None:
+        form = None if state is None else restored(state)
+        if isinstance(form, TableFormat) and roles.features is None:
+            roles = replace(roles, features=form.roles.features)
+        return TableFormat.found(lines, roles)
     if state is not None:
         return restored(state)
     name = recognised_name(lines)
@@ -46,19 +57,22 @@ def answered(
     proba: bool = False,
     k_best: int = 0,
     known: str | None = None,
+    spans: float | str | None = None,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
     looks: list[np.ndarray] | None = None,
     actions: ActionsLike = None,
+    rule: str | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
     """Yield the samples of a file with their predictions, CHUNK of them in memory at once.
 
     ``known`` names the column or field that holds labels which predictions are to agree with.
+    ``spans`` is the least probability of a span; without it none are listed.
     ``digests`` takes those of the samples, ``looks`` what tells whether they are like training's.
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
-    done = 0
+    of_rule, done = None if rule is None else label_of.get(rule, rule), 0
     for chunk in chunks(form.samples(lines, labelled=labelled), CHUNK):
         with errors_at_lines(lines.name, [sample.line for sample in chunk]):
             X = form.features(chunk)
@@ -77,7 +91,7 @@ def answered(
                 ]
             answers = [
                 Answer(as_labels(labels).tolist())
-                for labels in model.predict(X, weight, known=given, actions=actions)
+                for labels in model.predict(X, weight, known=given, actions=actions, rule=of_rule)
             ]
             if proba:
                 rows_of = model.predict_proba(X, weight, known=given)
@@ -89,6 +103,10 @@ def answered(
                 ranked = model.predict_k_best(X, k_best, known=given)
                 for answer, best in zip(answers, ranked, strict=True):
                     answer.best = [(as_labels(labels).tolist(), score) for labels, score in best]
+            if spans is not None:
+                listed = model.predict_spans(X, spans, known=given)
+                for answer, found in zip(answers, listed, strict=True):
+                    answer.spans = found
         yield from zip(chunk, answers, strict=True)
         done += len(chunk)
         if watch is not None:
@@ -114,8 +132,18 @@ def write_answers(
     Without a format each becomes a JSON line with the answer alone.
     """
     n = 0
-    for sample, answer in pairs:
-        text = json.dumps(as_json(answer)) + "\n" if form is None else form.render(sample, answer)
+
+    def counted() -> Iterator[tuple[Sample, Answer]]:
+        nonlocal n
+        for pair in pairs:
+            yield pair
+            n += 1
+
+    if form is None:
+        texts = (json.dumps(as_json(answer)) + "\n" for _, answer in counted())
+    else:
+        texts = form.rendered(counted())  # type: ignore[assignment]
+    for text in texts:
         try:
             stream.write(text.encode(encoding))
         except UnicodeEncodeError as error:
@@ -124,5 +152,4 @@ def write_answers(
                 f"the answer holds {missing!r}, which {encoding} lacks; choose another encoding, "
                 "such as utf-8."
             ) from None
-        n += 1
     return n

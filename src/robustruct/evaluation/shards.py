@@ -113,12 +113,13 @@ def _format(model: StructuredModel, shard: FileShard) -> Format:
 
 
 def _predict(model: StructuredModel, item: tuple[Shard, str]) -> None:
+    """Label one shard into its file, on the worker that is given the pair."""
     shard, target = item
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if not isinstance(shard, FileShard):
         pairs = _answered_samples(model, shard.read())
         with opened_output(target) as stream:
-            write_answers(pairs, None, stream)
+            write_answers(pairs, None, stream)  # no format of their own: JSON lines
         return
     form = _format(model, shard)
     with Lines(shard.path, shard.encoding) as lines, opened_output(target) as stream:

@@ -267,6 +267,7 @@ def _kind(blocks: Blocks, number: int, part: Any) -> str:
             f"are a {type(part).__name__}; expected a 2-D array, a scipy sparse matrix, or a list "
             "with one dict or list of strings each.",
         )
+    # A list without entries could be either kind: the first item that has some decides.
     for item in part:
         if isinstance(item, Mapping | str | bytes | set | frozenset):
             return ATTRIBUTES
@@ -361,6 +362,7 @@ def _sparse_entries(blocks: Blocks, width: int) -> Entries:
     with np.errstate(over="ignore"):
         return (
             indptr,
+            # Safe: indices are below the width, which is checked to be a number of columns.
             np.concatenate([b.indices[:n] for b, n in parts], dtype=np.int32, casting="unsafe"),
             np.concatenate([b.data[:n] for b, n in parts], dtype=np.float64),
         )

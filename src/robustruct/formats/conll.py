@@ -278,16 +278,6 @@ class ConllFormat(Format):
     def node_text(self, sample: Sample, node: int) -> str:
         return " ".join(sample.content[node])
 
-    def group(self, sample: Sample, column: str) -> str:
-        n = sample.content.n_columns
-        if not column.lstrip("-").isdecimal() or not -n <= int(column) < n:
-            raise InvalidInputError(
-                f"there is no column {shown(column)} to read groups from; line {sample.line} has "
-                f"columns 0 to {n - 1} (or -{n} to -1, from the last).",
-                field="groups",
-            )
-        return sample.content.column(int(column) % n)[0]
-
     # -------------------------------------------------------------------------------------- stored
 
     def state(self) -> dict[str, Any]:

@@ -51,8 +51,8 @@ class Corpus:
     @property
     def weights(self) -> dict[str, Any]:
         """The weights that the file gives, by the names of ``fit``'s arguments."""
-        both = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
-        return {name: value for name, value in both.items() if value is not None}
+        given = {"sample_weight": self.sample_weight, "node_weight": self.node_weight}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def read_corpus(

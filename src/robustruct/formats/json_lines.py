@@ -12,8 +12,8 @@
     group          string or number that samples share which belong together; optional, but for all
                    samples or none
 
-Other fields are kept and ignored. A prediction adds the fields "predicted", "probabilities" and
-"best".
+Other fields are kept and ignored. A prediction adds the fields "predicted", "probabilities",
+"best" and "spans".
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def as_json(answer: Answer) -> dict[str, Any]:
         ]
     if answer.best is not None:
         fields["best"] = [{"labels": labels, "score": score} for labels, score in answer.best]
+    if answer.spans is not None:
+        names = ("first", "end", "type", "probability")
+        fields["spans"] = [dict(zip(names, span, strict=True)) for span in answer.spans]
     return fields
 
 

@@ -34,7 +34,8 @@ def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
             name,
             None,
             f'it has no column "nodes" with the features of each node, only {others}; rename the '
-            f"columns ({', '.join(FIELDS)}).",
+            f"columns ({', '.join(FIELDS)}), or, if its rows are nodes, name the column that tells "
+            "samples apart (--by COLUMN).",
         )
     for batch in _batches(parquet, name, present):
         for row in _objects(batch, name):
@@ -44,6 +45,32 @@ def rows_as_json(file: BinaryIO, name: str) -> Iterator[str]:
                 raise FileFormatError(
                     name, None, f"its columns hold other values than text and numbers ({error})."
                 ) from None
+
+
+def column_names(file: BinaryIO, name: str) -> list[str]:
+    """Return the names of the columns of an open file."""
+    return _column_names(_opened(file, name), name)
+
+
+def table_columns(file: BinaryIO, name: str) -> dict[str, np.ndarray]:
+    """Return the columns of an open file, which has a row for each node."""
+    import pyarrow as pa
+
+    parquet = _opened(file, name)
+    names = _column_names(parquet, name)
+    twice = [one for one in names if names.count(one) > 1]
+    if twice:
+        raise FileFormatError(name, None, f"it names two columns {twice[0]!r}.")
+    try:
+        table = parquet.read()
+        return {
+            column: values.to_numpy()
+            for column, values in zip(table.column_names, table.columns, strict=True)
+        }
+    except UnicodeDecodeError:
+        raise FileFormatError(name, None, "a text in it is not UTF-8.") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        raise FileFormatError(name, None, f"its columns cannot be read ({error}).") from None
 
 
 def write_predicted(
@@ -88,7 +115,7 @@ def _opened(file: BinaryIO, name: str) -> Any:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise MissingExtraError(
-            f"{name} is a Parquet file; install robustruct[dask], which brings pyarrow."
+            f"{name} is a Parquet file; install robustruct[tables], which brings pyarrow."
         ) from None
     try:
         return ParquetFile(file)

@@ -8,11 +8,13 @@ from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.formats.conll import HEAD, ConllFormat
 from robustruct.formats.crfsuite import WEIGHT, CrfsuiteFormat
 from robustruct.formats.json_lines import JsonLinesFormat, parsed
+from robustruct.formats.rows import Roles
 from robustruct.formats.sample import Format
+from robustruct.formats.table import TableFormat
 from robustruct.formats.text import Lines, shown
 
 FORMATS: dict[str, type[Format]] = {
-    kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat)
+    kind.name: kind for kind in (ConllFormat, CrfsuiteFormat, JsonLinesFormat, TableFormat)
 }
 STATE_VERSION = 1  # raised when older readers would misread a stored format
 
@@ -30,7 +32,9 @@ _ENDINGS = {
 }
 
 
-def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
+def recognised(
+    lines: Lines, name: str | None = None, *, roles: Roles | None = None, **columns: Any
+) -> Format:
     """Return the format of labelled lines that have not been read yet.
 
     Parameters
@@ -38,9 +42,15 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
     lines : Lines
     name : str, optional
         "conll", "crfsuite" or "json-lines"; by default detected.
+    roles : Roles, optional
+        What the columns of a table mean; other formats have none.
     **columns
         Options of ``ConllFormat.found``; other formats take none.
     """
+    if roles is not None:
+        return TableFormat.found(lines, roles)
+    if name == TableFormat.name:
+        raise InvalidInputError("a table needs the roles of its columns: give roles=Roles(...).")
     if name is not None and name not in FORMATS:
         raise InvalidInputError(f"format={name!r} is not known; use one of {', '.join(FORMATS)}.")
     name = name or recognised_name(lines)
@@ -61,6 +71,13 @@ def recognised(lines: Lines, name: str | None = None, **columns: Any) -> Format:
 def recognised_name(lines: Lines) -> str:
     """Return the name of the format."""
     path = lines.path.lower().removesuffix(".gz")
+    if path.endswith(".csv"):
+        raise FileFormatError(
+            lines.name,
+            None,
+            "it is a table; name the column that tells samples apart (--by COLUMN), and those of "
+            "their order (--order) and labels (--label).",
+        )
     for ending, name in _ENDINGS.items():
         if path.endswith(ending):
             return name

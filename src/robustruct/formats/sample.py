@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -38,6 +38,8 @@ class Answer:
     """Probability of every label, for each node."""
     best: list[tuple[list[Any], float]] | None = None
     """The best labellings and their scores, best first."""
+    spans: list[tuple[int, int, str, float]] | None = None
+    """First node, node after the last, type and probability of each span."""
 
 
 class Format(ABC):
@@ -71,11 +73,15 @@ class Format(ABC):
         ``answer.best`` pairs of labels and score, best first.
         """
 
+    def rendered(self, pairs: Iterable[tuple[Sample, Answer]]) -> Iterator[str]:
+        """Yield the text of a file of these samples with their answers."""
+        for sample, answer in pairs:
+            yield self.render(sample, answer)
+
     def values(self, sample: Sample, name: str) -> list[Any]:
         """Return one value per node: those of a column, or of a field of this name."""
         raise InvalidInputError(
-            f"files of {self.name} have no column {shown(name)}; give known labels in columns or "
-            "JSON lines."
+            f"files of {self.name} have no column {shown(name)}; give columns or JSON lines."
         )
 
     def node_text(self, sample: Sample, node: int) -> str:
@@ -83,12 +89,8 @@ class Format(ABC):
         return ""
 
     def group(self, sample: Sample, column: str) -> str:
-        """Return the sample's value in a column (or field): what it has in common with others."""
-        raise InvalidInputError(
-            f"groups are read from columns or from fields of JSON lines, and files in the format "
-            f"{self.name!r} have none.",
-            field="groups",
-        )
+        """Return what a sample has in common with others: the value on its first node."""
+        return str(self.values(sample, column)[0])
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -184,6 +184,7 @@ class ShardedData(Sequence[Shard]):
             if n_items != n:
                 raise InvalidInputError(f"X has {n} samples but {field} has {n_items} items.")
         weights = None if sample_weight is None else as_floats(sample_weight, "sample_weight")
+        # At random: samples often come sorted, and shards should be alike.
         order = np.random.default_rng(random_state).permutation(n)
         shards = []
         for number, dealt in enumerate(np.array_split(order, n_shards)):

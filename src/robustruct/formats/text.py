@@ -17,9 +17,11 @@ from itertools import accumulate, islice
 from types import TracebackType
 from typing import Self, cast
 
+import numpy as np
+
 from robustruct.errors import FileFormatError, InvalidInputError, MissingDataError
 from robustruct.formats.output import checked_path
-from robustruct.formats.parquet import MARK, rows_as_json
+from robustruct.formats.parquet import MARK, column_names, rows_as_json, table_columns
 
 Path = str | os.PathLike[str]
 
@@ -112,6 +114,19 @@ class Lines:
         sizes = accumulate(map(len, reversed(self._ahead)), initial=0)
         before = zip(islice(reversed(self._ahead), n), sizes, strict=False)
         return [line for line, size in before if size < AHEAD]
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns of a Parquet file."""
+        return column_names(self._file, self.name)
+
+    def table(self) -> dict[str, np.ndarray]:
+        """Return the columns of a Parquet file."""
+        return table_columns(self._file, self.name)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a text file has no lines; a Parquet file has columns at least."""
+        return not (self.is_parquet or self.head(1))
 
     def error(self, message: str, line: int | None = None) -> FileFormatError:
         """Return an error about a line, by default the last one read."""

@@ -72,6 +72,7 @@ class LinearProgram(GameSolver):
             play.exhausted[s] = result.status == 1
             if result.status in (0, 1):  # optimal, or out of time
                 break
+        # Out of time there may be no point: tables of zeros then become the best labelling.
         solved = result.x is not None
         tables = result.x[: cliques.n_entries] if solved else np.zeros(cliques.n_entries)
         consistent_marginals(
@@ -132,6 +133,7 @@ def _program(
     total = np.zeros(agreement.shape[0])
     total[n * k + cliques.roots] = 1.0
     gain = np.concatenate([cliques.regret, np.zeros(n * k), game.weight[lo:hi] * size])
+    # Entries of labellings that lose more than any cost could win back: fewer for HiGHS to price.
     never = np.concatenate([cliques.total < worst, np.zeros(n * k + n, bool)])
     lower = np.concatenate([np.zeros(n_columns - n), np.full(n, -np.inf)])
     return {

@@ -69,6 +69,7 @@ class Pairwise(GameSolver):
         for round_ in range(1, self.max_iter + 1):
             active = np.flatnonzero(best.exhausted)
             ascent.round(active)
+            # Bounds cost as much as some rounds; after the first they say which games are easy.
             if round_ % self.check_every and round_ > 1:
                 continue
             ascent.check(active, best, upper, lower)
@@ -131,7 +132,7 @@ class _Ascent:
     def check(self, active: np.ndarray, best: Play, upper: np.ndarray, lower: np.ndarray) -> None:
         """Recompute the bounds, and keep the best predictor and the best adversary of each game."""
         batch = self.game.scores.batch
-        self.q.repair(active)
+        self.q.repair(active)  # bounds hold for marginals that are exactly consistent
         r, q = self.q.r, self.q.dense_edges()
         new_upper = upper_bounds(self.game, self.p0, 1)
         new_lower = lower_bounds(self.game, r, q, 1)

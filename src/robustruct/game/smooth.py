@@ -129,6 +129,7 @@ def _descend(
 def _start(game: Game, temperature: float, n_jobs: int | None) -> np.ndarray:
     allowed = game.playable
     spread = np.ptp(game.cost) * float(game.weight.max(initial=0.0))
+    # When it is cold the predictor jumps between labels, and descents from an even one take long.
     if temperature >= COLD * spread:
         return allowed / allowed.sum(axis=1, keepdims=True)
     from robustruct.game.solve import solve_batch
@@ -185,6 +186,7 @@ class _Spectral(_State):
     @classmethod
     def begin(cls, game: Game, p: np.ndarray, temperature: float, n_jobs: int | None) -> _Spectral:
         answer = _answer(game, p, temperature, gibbs(game, p, temperature, n_jobs))
+        # What a row or a column has in common bends nothing.
         cost = game.cost - game.cost.mean(axis=0) - game.cost.mean(axis=1, keepdims=True)
         cost += game.cost.mean()
         bend = np.abs(cost @ cost.T).sum(axis=1)
@@ -212,8 +214,10 @@ class _Spectral(_State):
         foreseen = np.add.reduceat((change * here.slope).sum(axis=1), starts)
         bent = np.add.reduceat((change * new.slope).sum(axis=1), starts) - foreseen
         square = np.add.reduceat(bend * (change**2 @ self.metric), starts)
+        # Armijo's rule, against the highest of the last values (Grippo et al. 1986).
         rounding = 1e-13 * (1.0 + np.abs(here.upper))
         falls = new.upper <= self.last.max(axis=0) + 1e-4 * foreseen + rounding
+        # Barzilai and Borwein's curvature, kept from 0 and from where steps would vanish.
         seen = np.clip(bent / np.maximum(square, np.finfo(float).tiny), 1e-4, 1e4)
         self.curvature = np.where(falls, seen, 4.0 * self.curvature)
         self.move(new, falls)
@@ -259,8 +263,10 @@ class _Accelerated(_State):
         square = np.add.reduceat((change**2).sum(axis=1), starts)
         slope = np.add.reduceat((change * self.here.slope).sum(axis=1), starts)
         rounding = 1e-13 * (1.0 + np.abs(self.here.upper))
+        # The step was short enough if the quadratic bound holds that its length stands for.
         fits = new.upper <= self.here.upper + slope + square / (2 * self.length) + rounding
         worse = fits & (new.upper > self.best.upper + rounding)
+        # Where momentum has carried too far it starts again (O'Donoghue and Candès 2015).
         t = np.where(worse, 1.0, self.momentum)
         after = np.where(fits & ~worse, (1 + np.sqrt(1 + 4 * t**2)) / 2, t)
         pull = np.where(fits & ~worse, (t - 1) / after, 0.0)
@@ -269,6 +275,7 @@ class _Accelerated(_State):
         self.move(new, fits & ~worse)
         ahead = self.best.p + np.repeat(pull, sizes)[:, None] * (self.best.p - old_p)
         ahead = np.where(moved, nearest_in_simplex(ahead, allowed, even), self.here.p)
+        # Lengths begin at what the worst curvature allows; most games bend far less.
         self.momentum, self.length = after, np.where(fits, 1.1 * self.length, 0.5 * self.length)
         self.here = _answer(
             self.game, ahead, temperature, gibbs(self.game, ahead, temperature, n_jobs)

@@ -171,15 +171,19 @@ def smooth_solutions(
     n_jobs: int | None = -1,
 ) -> list[GameSolution]:
     """Solutions of the smooth games, T > 0."""
+    from robustruct.game.relaxed_smooth import play_relaxed_smooth
     from robustruct.game.smooth import play_smooth
 
-    if solver != "auto":
+    if solver not in ("auto", "relaxed"):
         raise IncompatibleError(
-            f"solver={solver!r} solves games of temperature 0; leave solver at 'auto' for "
-            f"temperature={temperature:g}."
+            f"solver={solver!r} solves games of temperature 0; for temperature={temperature:g} "
+            "leave solver at 'auto', or use 'relaxed' on graphs with cycles."
         )
     _check_tol(tol)
-    play, lower, upper = play_smooth(game, temperature, tol, n_jobs)
+    batch = game.scores.batch
+    wide = batch.n_chords > 0 and not batch.buckets.fit(game.scores.n_labels).all()
+    playing = play_relaxed_smooth if wide or solver == "relaxed" else play_smooth
+    play, lower, upper = playing(game, temperature, tol, n_jobs)
     return _as_solutions(game, play, lower, upper, tol)
 
 

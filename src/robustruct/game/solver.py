@@ -37,7 +37,7 @@ def check_options(
     def check(names: Sequence[str], kind: type, most: float, wanted: str) -> None:
         for name in names:
             value = getattr(options, name)
-            known = isinstance(value, kind) and not isinstance(value, bool)
+            known = isinstance(value, kind) and not isinstance(value, bool)  # True is a number too
             if not (known and 0 < value <= most):
                 raise InvalidInputError(f"{name}={shown(value)}; give {wanted}.")
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from robustruct._lazy import cached_property
 from robustruct.core.elimination import root_forest
-from robustruct.core.structs import Structure
+from robustruct.core.reweighted import spanning_forests
+from robustruct.core.structs import SpanningForests, Structure
 from robustruct.graphs.elimination import Buckets, elimination
 
 
@@ -58,7 +59,7 @@ class Batch:
             return cls._of_one(_Rooted.of(*structures[0]))
         for n_nodes, edges in structures:
             key = n_nodes if edges is None else (n_nodes, edges.tobytes())
-            if key not in known:
+            if key not in known:  # most chains of a corpus share their length with others
                 known[key] = _Rooted.of(n_nodes, edges)
             rooted.append(known[key])
         sizes = np.array([len(one.order) for one in rooted])
@@ -76,6 +77,7 @@ class Batch:
             parts = [getattr(one, name) for one in rooted]
             if not chord_offsets[-1]:
                 return np.concatenate(parts)
+            # Slots of all nodes first, so that node i has slot i; chords of all samples behind.
             own = [part[:n] for part, n in zip(parts, sizes, strict=True)]
             return np.concatenate(own + [p[n:] for p, n in zip(parts, sizes, strict=True)])
 
@@ -224,6 +226,13 @@ class Batch:
         """The cliques that exact inference works on where there are chords."""
         return Buckets.of(self)
 
+    @cached_property
+    def spanning_forests(self) -> SpanningForests:
+        """Forests that cover all edges, for relaxed games with an entropy."""
+        order, count = np.empty(self.n_nodes, np.intp), np.empty(self.n_samples, np.intp)
+        spanning_forests(0, self.n_samples, self.structure, order, count)
+        return SpanningForests(order, _offsets(count * np.diff(self.node_offsets)))
+
     def from_user(self, values: np.ndarray) -> np.ndarray:
         """Rows given in the user's node order, in the order of the batch."""
         return values if self.keeps_order else values[self.node_of]
@@ -296,9 +305,11 @@ class _Rooted:
         order = elimination(n_nodes, edges).order
         position = np.empty(n_nodes, np.intp)
         position[order] = np.arange(n_nodes)
+        # Along the order every edge leads from the end that is eliminated first to the other.
         ends = position[edges]
         child, parent = ends.min(axis=1), ends.max(axis=1)
         sequence = np.lexsort((parent, child))
+        # A node's slot holds the edge to its first later neighbour; its other edges are chords.
         first = np.ones(len(edges), bool)
         first[1:] = child[sequence][1:] != child[sequence][:-1]
         own, chords = sequence[first], sequence[~first]

@@ -184,6 +184,6 @@ class Buckets:
             f"sample {s}: exact inference on its graph is too large. Its treewidth is estimated "
             f"at {width}, so tables with {n_labels} labels would hold {needed[s]:.2g} numbers "
             f"({8 * needed[s] / 2**30:.2g} GiB; {TABLE_LIMIT * 8 / 2**30:.2g} GiB are allowed). "
-            f"Use {fewer}, or an approximation: AGM or SSVM with inference='relaxed', "
-            "solve_game with solver='relaxed'."
+            f"Use {fewer}, or an approximation: inference='relaxed', or solve_game with "
+            "solver='relaxed'."
         )

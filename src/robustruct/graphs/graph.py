@@ -13,7 +13,8 @@ from robustruct.errors import InvalidInputError, shown
 
 def n_rows(features: Any) -> int:
     """Number of nodes (or edges) that ``features`` describes."""
-    return int(features.shape[0]) if hasattr(features, "shape") else len(features)
+    shape = getattr(features, "shape", None)
+    return len(features) if shape is None else int(shape[0])
 
 
 class Graph:

@@ -44,7 +44,7 @@ class AGM(StructuredModel):
         Relative duality gap at which training stops.
     max_iter : int
         Most passes over the data.
-    decision : "auto", "map", "predictor" or "bayes", default="auto"
+    decision : "auto", "map", "predictor", "bayes", "spans" or SpanCost, default="auto"
         "map" predicts the best-scoring labelling, "predictor" the likeliest label of the
         predictor's strategy on each node. Under rules "predictor" takes, of the labellings that
         keep them, the one that agrees most with the strategy: the sum over nodes, by weight, of
@@ -54,7 +54,10 @@ class AGM(StructuredModel):
         cost under the Gibbs distribution of the scores. "auto" takes what costs least on held-out
         samples, where ``alpha`` or ``temperature`` are chosen by these; else "predictor", but at
         temperature 0 "map" for symmetric costs, and at temperature inf "bayes". (For an SSVM it is
-        "map" at temperature 0 and "bayes" above.)
+        "map" at temperature 0 and "bayes" above.) By spans, such as entities, for labels of a
+        tagging scheme on chains at temperatures above 0: "spans" predicts those of at least a
+        threshold, likeliest first, which is chosen on held-out samples by ``target``; a
+        `robustruct.metrics.SpanCost` those of least expected cost.
     standardize : bool, default=True
         Train on dense columns (arrays, data frames, also of edge features) brought to mean 0 and
         standard deviation 1 over all training nodes, each with the weight of its sample: units
@@ -71,9 +74,10 @@ class AGM(StructuredModel):
     inference : "auto", "exact" or "relaxed"
         "exact" goes over the cliques of a graph with cycles, at a cost that grows as k^(w + 1) with
         its treewidth w. "relaxed" lets the adversary play edge marginals that agree on every node
-        but need not belong to one distribution over labellings: any graph will do, and the gap
-        reported is that of the relaxed problem. "auto" relaxes only where tables would not fit into
-        memory. Chains, trees and forests are always exact.
+        but need not belong to one distribution over labellings, with an entropy (temperatures
+        above 0) that is exact on forests and an upper bound elsewhere: any graph will do, and the
+        gap reported is that of the relaxed problem. "auto" relaxes only where tables would not fit
+        into memory. Chains, trees and forests are always exact.
     n_jobs : int, optional
         Threads; None is one, -1 all cores.
     random_state : int or RandomState, optional
@@ -108,6 +112,18 @@ class AGM(StructuredModel):
         Where alpha or temperature are chosen, the scale is, with the decision, by the cost on
         held-out samples; it stays 1 where no other is clearly better. Probabilities and scores are
         those without it.
+    span_rule_ : float or SpanCost
+        With the decision "spans": the least probability of a span that is predicted, or what
+        mistakes about spans cost.
+    worst_case_ : dict
+        At temperature 0, a diagnostic of the fit: ``"value"`` is the most that training samples
+        could cost the predictors at the optimum, per sample, if their labels were drawn again, by
+        any distribution whose mean features are within ``"radius"`` of those seen (standardised, as
+        training sees them). It says nothing about new samples: `certify` does.
+    rules_ : dict
+        Rules that `control` has calibrated, by label; None stands for sets.
+    sample_digests_ : ndarray of uint64
+        Eight bytes of each sample that had a part in training, by which `certify` knows it.
     loss_ : Loss
         The loss, with the order of labels where that is known.
     label_order_ : ndarray

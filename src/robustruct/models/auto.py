@@ -10,6 +10,7 @@ from robustruct.engines.engine import Engine
 from robustruct.losses import LossLike
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.choice import MEMBERS
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.parameters import (
     OF_A_CHOICE,
     Alpha,
@@ -38,6 +39,9 @@ class AutoModel(StructuredModel):
     max_time : float, optional
         Seconds that the choice and the fit may take. Half of them are for the corners of the
         family; the choice ends in time for the fit, with the best of what was tried.
+    target : str, SpanCost or function, optional
+        What the choice is made by, instead of the cost: F1 of spans, for instance; as for
+        `AGM.fit`.
 
     Attributes
     ----------
@@ -45,11 +49,12 @@ class AutoModel(StructuredModel):
         What was chosen, with the temperature ``temperature_``, the penalty ``alpha_``, the
         decision ``decision_`` and its scale ``decision_scale_``.
     trials_ : list of Tried
-        All that was tried, with the score of each: minus the mean cost on held-out samples.
+        All that was tried, with the score of each: minus the mean cost on held-out samples,
+        or that of the target.
     forecast_ : Forecast
         The mean cost per node that new samples like these will have: ``mean`` with the 95 %
         interval ``lower``, ``upper``, from ``n_samples`` held-out samples. Corrected for having
-        been the best of many, as the score of what was chosen is not.
+        been the best of many, as the score of what was chosen is not. With a target there is none.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class AutoModel(StructuredModel):
         inference: Inference = "auto",
         cv: Any = "auto",
         max_time: float | None = None,
+        target: TargetLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -98,6 +104,7 @@ class AutoModel(StructuredModel):
         )
         self.cv = cv
         self.max_time = max_time
+        self.target = target
 
     # The options of the choice are parameters here: this model is the choice.
     def fit(  # type: ignore[override]
@@ -140,6 +147,7 @@ class AutoModel(StructuredModel):
             checkpoint=checkpoint,
             cv=self.cv,
             max_time=self.max_time,
+            target=self.target,
             warm_start=warm_start,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.fitting.likeness import likeness, looks
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.inspection import Inspection
 from robustruct.models.parameters import (
     PARAMETERS,
@@ -50,6 +52,7 @@ from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.parallel import one_blas_thread
 from robustruct.progress import fit_progress, shards_progress
+from robustruct.spans import SpanLabels
 from robustruct.status import Status
 from robustruct.validation import are_lists, as_listed, is_flat
 
@@ -152,6 +155,7 @@ class StructuredModel(Certifying, Inspection):
         cv: Any = "auto",
         groups: Any = None,
         max_time: float | None = None,
+        target: TargetLike | None = None,
         warm_start: bool = False,
     ) -> Self:
         """Train on samples X with the labels y of their nodes.
@@ -189,6 +193,12 @@ class StructuredModel(Certifying, Inspection):
         max_time : float, optional
             Seconds after which training ends, with the certificate of what was reached. What is
             chosen on held-out samples is chosen in time for it.
+        target : str, SpanCost or function, optional
+            What the choice is made by, instead of the cost: "span_f1", "f1" (over all labels but
+            "O"), "recall@0.9" or "span_recall@0.9" (with a precision of at least 0.9), each also of
+            one label or type of span ("f1:B-PER", "span_f1:PER"); a
+            `robustruct.metrics.SpanCost`, per sample; or a function score(y_true, y_pred) of which
+            more is better. With ``decision="spans"`` it is "span_f1", unless given.
         warm_start : bool
             Start from the weights of the last fit, and keep what the next warm start can use
             beside them: the adversary's strategies, which take as much memory as the samples.
@@ -198,7 +208,7 @@ class StructuredModel(Certifying, Inspection):
         self
         """
         samples = MemorySamples(X, y, sample_weight, node_weight, groups)
-        asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups
+        asked = validation, patience, engine, checkpoint, cv, max_time, warm_start, groups, target
         given = FitOptions(*asked)
         check_parameters(self)
         check_fit_options(self, given)
@@ -230,7 +240,7 @@ class StructuredModel(Certifying, Inspection):
             optimizer = self._chosen_optimizer(shards, plan)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
-            checkpointing.claim(checkpoints, self, settings, *identity)
+            checkpointing.claim(checkpoints, self, settings, *identity, given.target)
             start = self._previous_weights(plan) if given.warm_start else None
             # The input has passed all checks: only now the new model replaces an older one.
             self._forget(kept)
@@ -307,7 +317,7 @@ class StructuredModel(Certifying, Inspection):
         from robustruct.models.fitting.selection import choose  # takes long to load
 
         assert isinstance(shards, MemoryShards)  # see `_training_data`
-        return choose(self, shards, plan, given.cv, given.max_time)
+        return choose(self, shards, plan, given.cv, given.max_time, given.target)
 
     @property
     def _to_choose(self) -> str:
@@ -316,6 +326,8 @@ class StructuredModel(Certifying, Inspection):
         names = ["temperature"] if warm else []
         if is_search(self.alpha) or (warm and self.alpha is None):
             names.append("alpha")
+        if self.decision == "spans":
+            names.append("threshold")
         return " and ".join(names)
 
     @property
@@ -349,10 +361,14 @@ class StructuredModel(Certifying, Inspection):
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
             learnt["decision_scale_"] = choice.best.scale
+            if choice.best.rule is not None:
+                learnt["span_rule_"] = choice.best.rule
             if choice.forecast is not None:
                 learnt["forecast_"] = choice.forecast
         if self.decision != "auto":
-            learnt["decision_"] = self.decision
+            learnt["decision_"] = self._decision
+        if learnt["decision_"] == "spans":
+            SpanLabels.of(plan.classes)  # refuses labels that mark none
         return learnt
 
     def _chosen_optimizer(self, shards: SamplesOutline, plan: Plan) -> Optimizer:
@@ -424,6 +440,12 @@ class StructuredModel(Certifying, Inspection):
         self.coef_ = plan.weights_for_given(theta)
         self.objective_ = primal + outline.taken_off
         self.duality_gap_ = progress.gap_at(primal)
+        if plan.objective == "game" and plan.temperature == 0:
+            square = float(theta @ theta)
+            self.worst_case_ = {
+                "radius": plan.alpha * math.sqrt(square),
+                "value": self.objective_ + plan.alpha / 2 * square,
+            }
 
     def _warn(self, progress: Progress, uneven: str | None) -> None:
         status = self.status_
@@ -477,11 +499,35 @@ class StructuredModel(Certifying, Inspection):
         existing file is replaced only once the new one is complete.
 
         A ``random_state`` other than an integer is not kept, a loss of your own is kept as its
-        cost matrix, an optimizer with options as its name, one of your own as "auto".
+        cost matrix, an optimizer with options as its name, one of your own as "auto", and a
+        function as target not at all.
         """
         from robustruct.models.storage import save
 
         save(self, path)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write a model of chains for programs in which robustruct is not installed.
+
+        ``"tagger.py"`` becomes a module that needs numpy alone, with its weights beside it in
+        ``"tagger.npz"``: ``predict`` and, for a CRF, ``predict_proba`` give the answers of this
+        model. Decisions are the best labelling or those of least expected cost with the scale that
+        was chosen; decision="predictor" solves games, and is refused.
+
+        ``"name.crfsuite"`` becomes a model file of CRFsuite, from attributes with names and labels
+        that are text. Its taggers (python-crfsuite and others) predict the best labelling, as this
+        model does with decision="map", and `robustruct.load` reads such files. A bias is the
+        attribute "(bias)", which each item needs then; the CRF of
+        `robustruct.compat.sklearn_crfsuite` has none.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends with ".py" or ".crfsuite".
+        """
+        from robustruct.models.export import export
+
+        export(self, path)
 
     # --------------------------------------------------------------------------------- scikit-learn
 

@@ -6,12 +6,14 @@ from typing import Any, Literal
 
 from robustruct.constraints import ConstraintsLike
 from robustruct.losses import LossLike
+from robustruct.metrics import SpanCost
 from robustruct.models.base import StructuredModel
 from robustruct.models.parameters import (
     Alpha,
     ClassWeight,
+    DecisionOf,
+    Inference,
     NotNegative,
-    OneOf,
     OptimizerFor,
     with_choices,
 )
@@ -36,21 +38,22 @@ class CRF(StructuredModel):
     tol : float
         Relative gap to the optimum, certified. At the default fewer than one label in 10,000 of
         wnut17 differs from what the optimum predicts.
-    decision : "auto", "bayes" or "map"
-        Label of least expected cost under the marginals of each node, which "auto" takes, or the
-        likeliest labelling; where ``alpha`` is chosen, "auto" takes what costs less on held-out
-        samples.
-    inference : "auto" or "exact"
-        Marginals are exact; a graph too wide for them is refused.
+    decision : "auto", "bayes", "map", "spans" or SpanCost
+        Label of least expected cost under the marginals of each node, which "auto" takes, the
+        likeliest labelling, or by spans, as for `AGM`; where ``alpha`` is chosen, "auto" takes what
+        costs less on held-out samples.
+    inference : "auto", "exact" or "relaxed"
+        As for `AGM`. A relaxed likelihood has an entropy that is exact on forests and an upper
+        bound on other graphs, so its log Z is one too: the certificate is that of the relaxed
+        objective, whose upper bound holds for the exact one as well.
     """
 
     objective = "likelihood"  # knows no costs; decisions do
     _parameters = with_choices(
         without=("temperature",),
-        decision=OneOf("auto", "bayes", "map"),
+        decision=DecisionOf("auto", "bayes", "map", "spans"),
         optimizer=OptimizerFor("likelihood", "auto", "lbfgs", "natural_ascent"),
         l1=NotNegative("the strength of the penalty on absolute weights"),
-        inference=OneOf("auto", "exact"),
     )
 
     def __init__(
@@ -62,11 +65,11 @@ class CRF(StructuredModel):
         optimizer: Literal["auto", "lbfgs", "natural_ascent"] | Optimizer = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        decision: Literal["auto", "bayes", "map"] = "auto",
+        decision: Literal["auto", "bayes", "map", "spans"] | SpanCost = "auto",
         standardize: bool = True,
         class_weight: ClassWeight | None = None,
         constraints: ConstraintsLike = None,
-        inference: Literal["auto", "exact"] = "auto",
+        inference: Inference = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -18,6 +18,9 @@ from robustruct.arrays import LARGEST, SMALLEST, as_array
 from robustruct.constraints import Constraints
 from robustruct.engines.engine import Engine
 from robustruct.errors import InvalidInputError, InvalidTypeError, shown
+from robustruct.metrics import SpanCost
+from robustruct.models.fitting import targets
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.optimizers.checkpoints import Checkpoint
 from robustruct.optimizers.optimizer import Optimizer
 from robustruct.optimizers.tuning import COLDEST
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
 
 
-Decision = Literal["auto", "map", "predictor", "bayes"]
+Decision = Literal["auto", "map", "predictor", "bayes", "spans"] | SpanCost
 Inference = Literal["auto", "exact", "relaxed"]
 OptimizerName = Literal["auto", "dual_ascent", "lbfgs", "natural_ascent", "subgradient"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"]
@@ -140,6 +143,16 @@ class OneOf(Accepted):
         return f"{name}={shown(value)} is not known; {hint} one of {known}."
 
 
+class DecisionOf(OneOf):
+    """One of a few names, or the cost of spans to decide by."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        if isinstance(value, SpanCost):
+            return None
+        found = super().complaint(name, value)
+        return found and f"{found.removesuffix('.')}, or a SpanCost."
+
+
 class OptimizerFor(OneOf):
     """One of a few names, or an `Optimizer` that takes the model's objective."""
 
@@ -213,6 +226,14 @@ class ConstraintRules(Accepted):
 
 
 @dataclass(frozen=True)
+class Aim(Accepted):
+    """What a choice may be made by."""
+
+    def complaint(self, name: str, value: Any) -> str | None:
+        return targets.complaint(value)
+
+
+@dataclass(frozen=True)
 class WithTheData(Accepted):
     """Can only be judged once samples and labels are known, and is checked there."""
 
@@ -234,7 +255,7 @@ PARAMETERS: Mapping[str, Accepted] = MappingProxyType(
         "optimizer": OptimizerFor("hinge", "auto", "dual_ascent", "natural_ascent"),
         "tol": Positive("the relative duality gap at which training stops"),
         "max_iter": Count("the largest number of passes over the data"),
-        "decision": OneOf("auto", "map", "predictor", "bayes"),
+        "decision": DecisionOf("auto", "map", "predictor", "bayes", "spans"),
         "standardize": FLAG,
         "class_weight": WithTheData(),
         "constraints": ConstraintRules(),
@@ -266,6 +287,7 @@ OF_A_CHOICE: Mapping[str, Accepted] = MappingProxyType(
             "give 'auto', a number of folds or a scikit-learn splitter.",
         ),
         "max_time": OrNone(Positive("the number of seconds that a fit may take")),
+        "target": Aim(),
     }
 )
 """Options of ``fit``, but parameters of `AutoModel`, which is a choice."""
@@ -324,11 +346,17 @@ class FitOptions:
     max_time: float | None = None
     warm_start: bool = False
     groups: Any = None
+    target: TargetLike | None = None
 
 
 def is_search(alpha: Any) -> bool:
     """Whether a model's ``alpha`` is to be chosen, from several or from all."""
     return alpha is not None and not isinstance(alpha, Real)
+
+
+def needs_probabilities(decision: Any) -> bool:
+    """Whether a decision cannot be made at temperature 0."""
+    return isinstance(decision, SpanCost) or decision in ("bayes", "spans")
 
 
 def with_choices(without: Sequence[str] = (), **choices: Accepted) -> Mapping[str, Accepted]:
@@ -356,20 +384,15 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
     if value == 0:
         if optimizer == "natural_ascent":
             return f"optimizer={optimizer!r} needs a temperature > 0; use optimizer='auto'."
-        if model.decision == "bayes":
+        if needs_probabilities(model.decision):
             return (
-                "decision='bayes' needs probabilities, hence a temperature > 0; use "
-                "decision='map' or 'predictor', or a CRF."
+                f"decision={shown(model.decision)} needs probabilities, hence a temperature > 0; "
+                "use decision='map' or 'predictor', or a CRF."
             )
         return None
     with_it = f"temperature={shown(value)}"
     if optimizer not in ("auto", "natural_ascent"):
         return f"optimizer={optimizer!r} is for temperature=0; use optimizer='auto' with {with_it}."
-    if model.inference == "relaxed":
-        return (
-            f"inference='relaxed' does not go with {with_it}, as a relaxed adversary has no "
-            "entropy; use inference='exact'."
-        )
     if value == math.inf and model.decision == "map":
         return (
             f"with {with_it} the cost plays a part in the decision alone, and decision='map' "
@@ -381,6 +404,12 @@ def _temperature_complaint(model: StructuredModel) -> str | None:
 def check_fit_options(model: StructuredModel, options: FitOptions) -> None:
     """Refuse options of ``fit`` that it cannot use, or not with the model's parameters."""
     _check_each(model, OF_A_FIT, options)
+    if options.target is not None and not model._to_choose:
+        raise InvalidInputError(
+            f"{type(model).__name__}: target={shown(options.target)} is what a choice is made by, "
+            "and nothing is chosen; use alpha='auto', temperature='auto' or decision='spans'.",
+            field="target",
+        )
     heat = getattr(model, "temperature", 0.0)
     if options.engine is not None and not isinstance(heat, str) and 0 < heat < COLDEST:
         raise InvalidInputError(

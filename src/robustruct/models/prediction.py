@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustruct.constraints import TransitionMasks
-from robustruct.errors import IncompatibleError, InvalidInputError
+from robustruct.errors import IncompatibleError, InvalidInputError, shown
 from robustruct.features import Design, FeatureSpace, scores
 from robustruct.game.game import Game, Play
 from robustruct.graphs import Batch
+from robustruct.guarantees.risk_control import Rule
 from robustruct.inference import best_labelling, k_best, marginals, score_of, without_impossible
 from robustruct.labels import encode_labels, sorted_labels
 from robustruct.losses import (
@@ -24,12 +25,14 @@ from robustruct.losses import (
     predicted_first,
     symmetric_costs,
 )
+from robustruct.metrics import SpanCost
 from robustruct.models.actions import Actions
 from robustruct.models.estimator import Estimator
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.objectives.build import Plan, relaxes
 from robustruct.objectives.partial import check_agreement, label_weights, narrowed
 from robustruct.scores import Scores
+from robustruct.spans import SpanRule, least_probability
 from robustruct.validation import (
     KnownLabels,
     as_listed,
@@ -47,6 +50,7 @@ from robustruct.validation import (
 if TYPE_CHECKING:
     from robustruct.game.solve import GameSolution
     from robustruct.game.solver import GameSolver
+    from robustruct.spans import Span, SpanCandidates
 
 ActionsLike = Mapping[str, float | Mapping[Any, float]] | Actions | None
 
@@ -76,7 +80,7 @@ class Prediction(Estimator):
     """The part of a model that needs no training data."""
 
     loss: LossLike
-    decision: str
+    decision: str | SpanCost
     inference: str
     objective: str
     n_jobs: int | None
@@ -89,10 +93,14 @@ class Prediction(Estimator):
     decision_scale_ = 1.0
     """What scores are multiplied with before ``decision_``, but for "map": chosen on held-out
     samples (see ``AGM``), else 1."""
+    span_rule_: SpanRule = 0.5
+    """How the decision "spans" is made: by a threshold or costs; see ``AGM``."""
     temperature_: float
     absolute_temperature_: float
     _space: FeatureSpace
     _rules: TransitionMasks
+    rules_: dict[Any, Rule]
+    """What ``control`` has calibrated, by label; None stands for sets."""
 
     # ------------------------------------------------------------------------- samples to scores
 
@@ -139,13 +147,13 @@ class Prediction(Estimator):
                 field="known",
             )
         weights = label_weights(labels, batch, self.classes_, "known")
-        if not relaxes(self.objective, self.inference, batch, found.n_labels):
+        if not relaxes(self.inference, batch, found.n_labels):
             check_agreement(found, weights, "known", np.arange(batch.n_samples))
         return narrowed(found, weights)
 
     def _best(self, found: Scores) -> np.ndarray:
         """(N,) label codes of the best labelling that keeps the rules."""
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         if relaxed:
             from robustruct.game.relaxed import relaxed_labelling
 
@@ -166,7 +174,13 @@ class Prediction(Estimator):
 
     @property
     def _decision(self) -> str:
+        if isinstance(self.decision, SpanCost):
+            return "spans"
         return self.decision_ if self.decision == "auto" else self.decision
+
+    @property
+    def _span_rule(self) -> SpanRule:
+        return self.decision if isinstance(self.decision, SpanCost) else self.span_rule_
 
     @property
     def _scale(self) -> float:
@@ -187,6 +201,13 @@ class Prediction(Estimator):
             if actions is not None:
                 self._refuse_actions()
             return self._best(found)
+        if self._decision == "spans":
+            from robustruct.models.spans import candidates
+
+            if actions is not None:
+                self._refuse_actions()
+            found, rule = self._feasible(found), self._span_rule
+            return self._by_spans(found, candidates(self, found, least_probability(rule)), rule)
         if self._unrestricted(found):
             return np.argmax(self._gains(found, weight, actions), axis=1)
         # Node by node the choice could break a rule: take the best choice that keeps them all.
@@ -198,21 +219,45 @@ class Prediction(Estimator):
         if actions is not None:
             # A node with an action is open: any label that keeps the rules may be true there.
             action = gain[:, k:].max(axis=1)
-        kept = Scores(
-            found.batch,
-            np.where(np.isneginf(found.unary), -np.inf, np.maximum(labels, action[:, None])),
-            np.where(np.isneginf(found.tables), -np.inf, 0.0),
-            found.table_of,
-        )
-        codes = self._best(kept)
+        codes = self._keeping_rules(found, np.maximum(labels, action[:, None]))
         taken = action > labels[np.arange(len(codes)), codes]
         if taken.any():
             codes[taken] = k + gain[taken, k:].argmax(axis=1)
         return codes
 
+    def _by_spans(self, found: Scores, candidates: SpanCandidates, rule: SpanRule) -> np.ndarray:
+        """(N,) label codes of the best spans.
+
+        Schemes are kept by themselves; where other rules or known labels rule a labelling out, one
+        that keeps them and differs on the fewest nodes is taken.
+        """
+        from robustruct.models.spans import labels_of
+
+        codes = labels_of(self, found.batch, candidates, rule)
+        if self._unrestricted(found):
+            return codes
+        return self._keeping_rules(found, np.eye(len(self.classes_))[codes])
+
+    def _keeping_rules(self, found: Scores, gain: np.ndarray) -> np.ndarray:
+        """(N,) codes of the labelling with the largest sum of gains that keeps the rules."""
+        kept = Scores(
+            found.batch,
+            np.where(np.isneginf(found.unary), -np.inf, gain),
+            np.where(np.isneginf(found.tables), -np.inf, 0.0),
+            found.table_of,
+        )
+        return self._best(kept)
+
     def _refuse_actions(self) -> None:
+        if self._decision == "spans":
+            raise IncompatibleError(
+                "a decision by spans has prices of spans, which those of actions on single nodes "
+                "cannot be compared with: set decision='bayes'."
+            )
         remedy = "train it with a temperature above 0, or take a CRF"
-        if self.objective == "game":
+        if self.temperature_ > 0:
+            remedy = "set decision='bayes'"
+        elif self.objective == "game":
             remedy = "set decision='predictor'"
         raise IncompatibleError(
             "decision='map' takes the labelling of the highest score, and scores are not in the "
@@ -251,9 +296,13 @@ class Prediction(Estimator):
         """(N, k) node marginals of the Gibbs distribution of ψ / T, T > 0."""
         from robustruct.game.smooth import at_temperature
 
-        return marginals(
-            at_temperature(found, self.absolute_temperature_), n_jobs=self.n_jobs
-        ).nodes
+        found, batch = at_temperature(found, self.absolute_temperature_), found.batch
+        if not relaxes(self.inference, batch, found.n_labels):
+            return marginals(found, n_jobs=self.n_jobs).nodes
+        from robustruct.game.relaxed_smooth import relaxed_marginals
+
+        parts = chunks(batch, found.n_labels**2)  # edge marginals take much room
+        return _joined([relaxed_marginals(found.part(*part), self.n_jobs) for part in parts])
 
     def _games(
         self,
@@ -275,14 +324,16 @@ class Prediction(Estimator):
             part = found if last - first == batch.n_samples else found.part(first, last)
             nodes = slice(batch.node_offsets[first], batch.node_offsets[last])
             game = Game(part, predicted_first(cost), weight[nodes])
+            relaxed = relaxes(self.inference, part.batch, k)
             if self.temperature_ > 0:
+                from robustruct.game.relaxed_smooth import play_relaxed_smooth
                 from robustruct.game.smooth import play_smooth
 
+                playing = play_relaxed_smooth if relaxed else play_smooth
                 temperature = self.absolute_temperature_
-                play, _, _ = play_smooth(game, temperature, SMOOTH_TOL, self.n_jobs)
+                play, _, _ = playing(game, temperature, SMOOTH_TOL, self.n_jobs)
                 solved.append((game, play))
                 continue
-            relaxed = relaxes(self.objective, self.inference, part.batch, k)
             how = ("relaxed", RELAXED_TOL) if relaxed else ("auto", GAME_TOL)
             solved.append((game, solve_batch(game, *how, n_jobs=self.n_jobs)))
         return solved
@@ -329,7 +380,7 @@ class Prediction(Estimator):
         if self._unrestricted(found):
             return found
         self._best(found)
-        relaxed = relaxes(self.objective, self.inference, found.batch, found.n_labels)
+        relaxed = relaxes(self.inference, found.batch, found.n_labels)
         return found if relaxed else without_impossible(found, self.n_jobs)
 
     # ------------------------------------------------------------------------- for users
@@ -354,10 +405,22 @@ class Prediction(Estimator):
     ) -> list[Any]: ...
     @overload
     def predict(
-        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
     ) -> Any: ...
     def predict(
-        self, X: Any, node_weight: Any = None, *, known: Any = None, actions: ActionsLike = None
+        self,
+        X: Any,
+        node_weight: Any = None,
+        *,
+        known: Any = None,
+        actions: ActionsLike = None,
+        rule: Any = None,
     ) -> Any:
         """Labels of every node, in the form of those that ``fit`` was given.
 
@@ -379,15 +442,21 @@ class Prediction(Estimator):
             ``{"review": 0.1}``, or a price for each true label, ``{"review": {"O": 0.05, ...}}``.
             An action is taken where it costs less than any label, and its name stands among the
             labels. ``decision="map"`` has no costs to compare it with.
+        rule : label or Rule, optional
+            A rule that ``control`` has calibrated, or its label: that label is answered only where
+            it is safe.
         """
         self._check_fitted()
-        chosen = self._actions(actions)
+        chosen, controlled = self._actions(actions), self._rule(rule)
         names = self.classes_ if chosen is None else chosen.answers(self.classes_)
 
         def decided(X: Any, node_weight: Any, known: Any) -> Any:
             design, flat = self._encode(X)
             weight = _given_in_order(node_weight, design.batch, flat)
-            codes = self._decide(self._scores_given(design, known, flat), weight, chosen)
+            found = self._scores_given(design, known, flat)
+            if controlled is not None:
+                found = self._controlled(found, controlled, weight)
+            codes = self._decide(found, weight, chosen)
             return in_user_form(names[codes], design.batch, flat)
 
         answers = _of_all(decided, X, self.classes_[:0], node_weight, known)
@@ -398,6 +467,47 @@ class Prediction(Estimator):
         if given is None or isinstance(given, Actions):
             return given
         return Actions.of(given, self.classes_, self.cost_)
+
+    def _rule(self, given: Any) -> Rule | None:
+        """A rule for single labels as users give it: itself, or its label."""
+        rule = given if given is None or isinstance(given, Rule) else self._rule_of(given)
+        if rule is not None and rule.label is None:
+            raise InvalidInputError(
+                "this rule is for sets of labels; use predict_sets, or control with a label.",
+                field="rule",
+            )
+        return rule
+
+    def _rule_of(self, label: Any) -> Rule:
+        rules = getattr(self, "rules_", {})
+        if label not in list(rules):  # which asks for no hash
+            of = "sets of labels" if label is None else f"the label {shown(label)}"
+            kept = ", ".join("sets" if name is None else shown(name) for name in rules) or "none"
+            raise InvalidInputError(
+                f"the model has no rule for {of} (it has: {kept}); calibrate one with control.",
+                field="rule",
+            )
+        return rules[label]
+
+    def _code_of(self, label: Any) -> int:
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise InvalidInputError(
+                f"label={shown(label)} is none of the model's labels: {shown(labels)}.",
+                field="label",
+            )
+        return labels.index(label)
+
+    def _controlled(self, found: Scores, rule: Rule, weight: np.ndarray | None) -> Scores:
+        """Scores with -inf for the rule's label where it is not safe, and elsewhere for others."""
+        found, code = self._feasible(found), self._code_of(rule.label)
+        safe = safety(self._probabilities(found, weight), code) > rule.threshold
+        barred = np.where(safe[:, None], np.arange(found.n_labels) != code, False)
+        barred[~safe, code] = True
+        # Labels that are known, or ruled out, leave nodes without a choice.
+        possible = found.unary > -np.inf
+        barred &= (possible & ~barred).any(axis=1, keepdims=True)
+        return found.with_unary(np.where(barred, -np.inf, found.unary))
 
     def _in_form(self, labels: np.ndarray) -> Any:
         """Labels of a sample as ``fit`` was given them."""
@@ -470,6 +580,8 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         game = Game(found, predicted_first(self.cost_), weight)
         if self.temperature_ > 0:
+            if solver == "auto" and relaxes(self.inference, found.batch, found.n_labels):
+                solver = "relaxed"
             return smooth_solutions(game, self.absolute_temperature_, solver, tol, self.n_jobs)
         play = solve_batch(game, solver, tol, n_jobs=self.n_jobs)
         return solutions(game, play, tol, self.n_jobs)
@@ -504,6 +616,44 @@ class Prediction(Estimator):
         design, flat = self._encode(X)
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
+
+    def predict_spans(
+        self,
+        X: Any,
+        threshold: float | str = "auto",
+        *,
+        overlapping: bool = False,
+        known: Any = None,
+    ) -> list[list[Span]]:
+        """For each sample its spans, such as entities, as (first, end, type, probability).
+
+        Labels are BIO or BIOES and samples are chains. ``first`` is the number of a span's first
+        node, ``end`` that of the node after its last. The probability is that of exactly this span
+        under the distribution whose marginals ``predict_proba`` returns: the sum of the
+        probabilities of all labellings in which `span_scores` would count it. At temperature 0
+        there is none.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        threshold : float or "auto"
+            The least probability. "auto" takes the rule of the decision by spans, ``span_rule_`` or
+            ``decision=SpanCost(...)``, and 0.5 where there is none.
+        overlapping : bool
+            Whether to list all spans of that probability. Otherwise, where some overlap, those are
+            listed that the decision takes: by a threshold the likeliest first. Above 0.5 none do.
+        known : as for ``predict``
+        """
+        from robustruct.models.spans import listed
+
+        self._check_fitted()
+
+        def answer(X: Any, known: Any) -> list[list[Span]]:
+            design, flat = self._encode(X)
+            found = self._feasible(self._scores_given(design, known, flat))
+            return listed(self, found, threshold, overlapping)
+
+        return [list(spans) for spans in _of_all(answer, X, [], known)]
 
     def predict_k_best(
         self, X: Any, k: int = 3, *, known: Any = None
@@ -624,9 +774,13 @@ class HeldOut:
         model: Prediction,
         theta: np.ndarray | None = None,
         actions: Actions | None = None,
+        rule: Rule | None = None,
     ) -> np.ndarray:
         """(N,) the labels that the model predicts, with its own weights or others."""
-        return model._decide(model._scores(self.design, theta), self.node_weight, actions)
+        found = model._scores(self.design, theta)
+        if rule is not None:
+            found = model._controlled(found, rule, self.node_weight)
+        return model._decide(found, self.node_weight, actions)
 
     def costs(self, predicted: np.ndarray) -> np.ndarray:
         """(n_samples,) total cost of each sample."""
@@ -637,11 +791,18 @@ class HeldOut:
         return float(self.costs(predicted).sum() / self.weights.sum())
 
 
+def safety(probabilities: np.ndarray, code: int) -> np.ndarray:
+    """(N,) how safe a label is: 1 minus the best of the others, over 1 minus its probability."""
+    others = np.delete(probabilities, code, axis=1).max(axis=1, initial=0.0)
+    rest = 1.0 - probabilities[:, code]
+    return np.divide(1.0 - others, rest, out=np.full(len(rest), np.inf), where=rest > 0)
+
+
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _of_all(answer: Callable[..., Any], X: Any, nothing: np.ndarray, *more: Any) -> Any:
+def _of_all(answer: Callable[..., Any], X: Any, nothing: Any, *more: Any) -> Any:
     """``answer(X, *more)`` of samples that may have no nodes; of these, ``nothing``.
 
     ``more`` are lists with an item per sample, or None.

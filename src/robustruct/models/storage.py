@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, fields, replace
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +22,8 @@ import numpy as np
 from robustruct.constraints import Constraints, TransitionMasks
 from robustruct.errors import InvalidInputError
 from robustruct.features import FeatureSpace, PackedNames
+from robustruct.features.columns import AttributeColumns
+from robustruct.features.names import Vocabulary
 from robustruct.formats.container import (
     Arrays,
     ContainerKind,
@@ -29,13 +31,16 @@ from robustruct.formats.container import (
     write_container,
 )
 from robustruct.formats.text import shown
+from robustruct.guarantees.risk_control import Rule
 from robustruct.labels import as_labels
 from robustruct.losses import Absolute, CostMatrix, Hamming, Loss, Squared, as_loss
+from robustruct.metrics import SpanCost
 from robustruct.models.agm import AGM
 from robustruct.models.auto import AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.crf import CRF
-from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number
+from robustruct.models.crfsuite_file import is_crfsuite, read_crfsuite
+from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number, is_span_rule
 from robustruct.models.fitting.forecast import Forecast
 from robustruct.models.fitting.likeness import Likeness
 from robustruct.models.parameters import OptimizerFor, check_parameters
@@ -43,14 +48,19 @@ from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.certificates import ROUNDING, Record, records
 from robustruct.status import Status
 
-MODEL = ContainerKind("robustruct-model", 3, "model.save()", oldest=3)
+MODEL = ContainerKind("robustruct-model", 4, "model.save()", oldest=3)
 """In files of format 1 rows of cost matrices were the predicted labels; models of format 2 had
-parameters that are now options of ``fit``, or parts of others."""
+parameters that are now options of ``fit``, or parts of others; format 3 had no sparse weights."""
+
+SPARSE = 1 / 3
+"""Weights are stored with their places, half as long, where fewer than this share are not 0."""
 
 MODELS: dict[str, type[StructuredModel]] = {
     kind.__name__: kind for kind in (AGM, CRF, SSVM, AutoModel)
 }
 MOST = 1e200  # of weights, costs and temperatures, so that scores stay finite; fits end far below
+
+RULE_PARTS = tuple(field.name for field in fields(Rule))
 
 LOSSES: dict[str, type[Loss]] = {loss.__name__: loss for loss in (Hamming, Absolute, Squared)}
 
@@ -69,21 +79,23 @@ def save(model: StructuredModel, path: str | os.PathLike[str]) -> None:
         )
     check_parameters(model)  # load would refuse them
     arrays: Arrays = {}
+    space, weights = _used(model)
+    attributes = {key: value for key, value in vars(model).items() if key in ATTRIBUTES}
+    del attributes["coef_"]
     description = {
         "model": name,
         "parameters": _described_parameters(model, arrays),
-        "space": _described_space(model._space, arrays),
+        "space": _described_space(space, arrays),
         "attributes": {
-            key: _described(value, key, arrays)
-            for key, value in vars(model).items()
-            if key in ATTRIBUTES
+            "coef_": _described_weights(space, weights, arrays),
+            **{key: _described(value, key, arrays) for key, value in attributes.items()},
         },
     }
     write_container(path, MODEL, description, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> StructuredModel:
-    """Read a model that ``model.save(path)`` wrote.
+    """Read a model that ``model.save(path)`` wrote, or one of CRFsuite.
 
     Parameters
     ----------
@@ -92,7 +104,9 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
     Returns
     -------
     AGM, CRF, SSVM or AutoModel
-        Fitted: it predicts exactly as the saved one did.
+        Fitted: it predicts exactly as the saved one did. Attributes whose weights are all 0 under a
+        penalty ``l1`` are not kept. A model of CRFsuite becomes a CRF with ``decision="map"``,
+        whose labels and marginals are those of CRFsuite's tagger.
 
     Raises
     ------
@@ -101,6 +115,8 @@ def load(path: str | os.PathLike[str]) -> StructuredModel:
     FileNotFoundError
         There is no such file.
     """
+    if is_crfsuite(path):
+        return read_crfsuite(path)
     description, arrays, version = read_container(path, MODEL)
     try:
         return _restored_model(description, arrays)
@@ -135,9 +151,10 @@ def _restored_model(description: dict[str, Any], arrays: Arrays) -> StructuredMo
         )
     model = MODELS[name](**parameters)
     check_parameters(model)
+    model._space = _restored_space(description["space"], arrays)
+    _fill_weights(description["attributes"], model._space, arrays)
     for key, value in _restored_attributes(description["attributes"], arrays).items():
         setattr(model, key, value)
-    model._space = _restored_space(description["space"], arrays)
     _check_weights(model)
     types = getattr(model, "type_labels_", None)
     if list(types or ()) != list(model._space.types):
@@ -213,6 +230,19 @@ def _are_trials(value: Any) -> bool:
     return tried and len(value) > 0 and all(one.is_sound for one in value)
 
 
+def _is_rule(value: Any) -> bool:
+    numbers = (value.miss, value.missed, value.price)
+    counts = (value.most, value.n, value.n_needed)
+    threshold = value.threshold
+    return (
+        all(is_number(one) and 0 <= one < math.inf for one in numbers)
+        and all(map(_is_count, counts))
+        and isinstance(threshold, float)
+        and not math.isnan(threshold)
+        and _is_array(value.digests, np.uint64, 1)
+    )
+
+
 def _is_dict(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -222,11 +252,13 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "coef_": lambda value: _is_bounded(value, 1),
     "cost_": lambda value: _is_bounded(value, 2),
     "sample_digests_": lambda value: _is_array(value, np.uint64, 1),
+    "rules_": lambda value: _is_dict(value) and all(map(_is_rule, value.values())),
     "labels_as_lists_": lambda value: isinstance(value, bool),
     "temperature_": _is_temperature,
     "absolute_temperature_": lambda value: _is_temperature(value) and value < math.inf,
     "decision_": lambda value: value in DECISIONS,
     "decision_scale_": lambda value: is_number(value) and 1 / MOST <= value <= MOST,
+    "span_rule_": is_span_rule,
     "member_": lambda value: value in MEMBERS.values(),
     "type_labels_": lambda value: _is_dict(value) and all(map(_are_labels, value.values())),
     "inference_": lambda value: value in ("exact", "relaxed"),
@@ -246,6 +278,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "objective_": is_number,  # infinite before the first certificate, as is the gap
     "duality_gap_": lambda value: is_number(value) and value >= -ROUNDING,
     "validation_loss_": is_number,
+    "worst_case_": lambda value: _is_dict(value) and all(map(is_number, value.values())),
 }
 """Whether a value may be an attribute of a fitted model; a file cannot set any other."""
 
@@ -273,6 +306,8 @@ def _described_parameters(model: StructuredModel, arrays: Arrays) -> dict[str, A
         parameters["optimizer"] = accepted.stored(parameters["optimizer"])
     if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None
+    if callable(parameters.get("target")) and not isinstance(parameters["target"], SpanCost):
+        parameters["target"] = None
     loss = parameters["loss"]
     if isinstance(loss, Loss) and not _is_storable(loss):
         parameters["loss"] = CostMatrix(loss.matrix(model.classes_), model.classes_)
@@ -311,6 +346,53 @@ def _restored_space(state: dict[str, Any], arrays: Arrays) -> FeatureSpace:
         if "names" in part and not isinstance(part["names"], PackedNames):
             raise InvalidInputError("its features have names that are no text.")
     return FeatureSpace.from_state(state)
+
+
+def _used(model: StructuredModel) -> tuple[FeatureSpace, np.ndarray]:
+    """The features and weights of a model without attributes that a penalty has taken out."""
+    space, weights = model._space, model.coef_
+    if not (model.l1 > 0 and isinstance(space.node_columns, AttributeColumns)):
+        return space, weights
+    block = model.node_weights_
+    n_names = len(space.node_columns)
+    kept = np.flatnonzero(np.any(block[:n_names] != 0, axis=1))
+    if len(kept) == n_names or not len(kept):
+        return space, weights
+    rows = np.concatenate([kept, np.arange(n_names, len(block))])  # and the bias
+    names = space.node_columns.vocabulary.packed()
+    columns = AttributeColumns(Vocabulary.of(PackedNames.of(names[i] for i in kept.tolist())))
+    found = np.concatenate([block[rows].ravel(), weights[block.size :]])
+    return replace(space, node_columns=columns), found
+
+
+def _described_weights(space: FeatureSpace, weights: np.ndarray, arrays: Arrays) -> dict[str, Any]:
+    """Weights, of which only those other than 0 are stored where they are few."""
+    named = isinstance(space.node_columns, AttributeColumns)
+    many = np.count_nonzero(weights) >= SPARSE * len(weights) or len(weights) >= 2**32
+    if many or not named:
+        return _described_array(weights, "coef_", arrays)
+    places = np.flatnonzero(weights)
+    arrays["coef_.places"], arrays["coef_.values"] = places.astype(np.uint32), weights[places]
+    return {"sparse": "coef_"}
+
+
+def _fill_weights(attributes: dict[str, Any], space: FeatureSpace, arrays: Arrays) -> None:
+    """Put in place the weights that were stored without their zeros."""
+    if attributes.get("coef_") != {"sparse": "coef_"}:
+        return
+    # Names and labels are in the file one by one, so their number, and the memory, is no claim.
+    if not isinstance(space.node_columns, AttributeColumns):
+        raise InvalidInputError("its weights are sparse, but its features have no names.")
+    k = len(_restored(attributes["classes_"], arrays))
+    size = space.n_node_features * k + space.n_edge_features * k * k
+    places, values = arrays["coef_.places"], arrays["coef_.values"]
+    sound = places.dtype == np.uint32 and places.shape == values.shape and places.ndim == 1
+    if not sound or (len(places) and int(places.max()) >= size):
+        raise InvalidInputError("its weights do not fit its features and labels.")
+    weights = np.zeros(size)
+    weights[places] = values
+    arrays["coef_"] = weights
+    attributes["coef_"] = {"array": "coef_"}
 
 
 # ------------------------------------------------------------------------- values
@@ -353,9 +435,14 @@ def _described(value: Any, where: str, arrays: Arrays) -> Any:
         order = getattr(value, "order", None)
         described = {"loss": type(value).__name__}
         return described if order is None else {**described, "order": inner(order)}
+    if isinstance(value, SpanCost):
+        return {"span_cost": [inner(part) for part in astuple(value)]}
     if isinstance(value, Constraints):
         fields = value.scheme, value.forbidden, value.bad_labels
         return {"constraints": [inner(field) for field in fields]}
+    if isinstance(value, Rule):
+        parts = [getattr(value, name) for name in RULE_PARTS]
+        return {"rule": [inner(part) for part in parts]}
     if isinstance(value, Status):
         return {"status": value.name}
     raise InvalidInputError(
@@ -409,6 +496,10 @@ def _restored(value: Any, arrays: Arrays) -> Any:
         return kind(_restored(value["order"], arrays)) if "order" in value else kind()  # type: ignore[call-arg]
     if "constraints" in value:
         return Constraints(*_restored(value["constraints"], arrays))
+    if "span_cost" in value:
+        return SpanCost(*_restored(value["span_cost"], arrays))
+    if "rule" in value:
+        return Rule(*_restored(value["rule"], arrays))
     if "status" in value:
         return Status[value["status"]]
     ((tag, content),) = value.items()

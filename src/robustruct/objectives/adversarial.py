@@ -51,6 +51,11 @@ class Outline:
     """See `Problem.taken_off`."""
     l1: float = 0.0
     """See `Problem.l1`."""
+    n_labels: int = 1
+    n_chords: int = 0
+    """Edges beyond those of a forest; see `Batch`."""
+    priced: bool = True
+    """Whether training knows costs; else it is a likelihood."""
 
     def rounding(self, theta: np.ndarray, primal: float, dual: float) -> float:
         """Bound the rounding error of a certificate.
@@ -79,6 +84,9 @@ class Outline:
             sum(part.unavoidable for part in parts),
             sum(part.taken_off for part in parts),
             parts[0].l1,
+            parts[0].n_labels,
+            sum(part.n_chords for part in parts),
+            parts[0].priced,
         )
 
 
@@ -191,6 +199,9 @@ class Problem:
             score_size=self.score_size,
             taken_off=self.taken_off,
             l1=self.l1,
+            n_labels=self.n_labels,
+            n_chords=batch.n_chords,
+            priced=bool(self.cost.any()),
         )
 
     def digests(self) -> dict[str, str]:
@@ -328,6 +339,7 @@ class Problem:
                 part = self.part(a, b)
                 regrets[a:b] = part._regrets(theta, p[offsets[a] : offsets[b]])
 
+        # In stretches whose scores fit the cache: scores of all nodes are never in memory at once.
         whole = len(stretches(offsets[-1], self.n_labels)) == 1
         if whole or self.design.batch.n_chords:  # elimination orders belong to the whole batch
             regrets = self._regrets(theta, p)

@@ -205,7 +205,7 @@ class Summary:
 def summarise(corpus: Corpus, *, hashed: int | None = None) -> Summary:
     """Sum up one shard, which may be empty; ``hashed`` as for `FeatureSummary.of`."""
     bad = corpus.bad_labels if isinstance(corpus, CleanCorpus) else NONE_BAD
-    if not len(corpus):
+    if not len(corpus):  # its samples may all have been dropped, which is still to be told
         return Summary(FeatureSummary(), None, bad)
     with errors_at_lines(corpus.name, corpus.lines):
         parts = Parts.of(corpus.X)
@@ -265,8 +265,7 @@ class Plan:
 
     def relaxes(self, batch: Batch) -> bool:
         """Whether games on these samples are to be relaxed."""
-        relaxed = relaxes(self.objective, self.inference, batch, len(self.classes))
-        return relaxed and self.temperature == 0.0
+        return relaxes(self.inference, batch, len(self.classes))
 
     @property
     def absolute_temperature(self) -> float:
@@ -384,9 +383,9 @@ class Settings(Protocol):
     play a part in decisions only)."""
 
 
-def relaxes(objective: str, inference: str, batch: Batch, n_labels: int) -> bool:
-    """Return whether to relax the games of these samples; a likelihood is exact, or refused."""
-    if batch.n_chords == 0 or inference == "exact" or objective == "likelihood":
+def relaxes(inference: str, batch: Batch, n_labels: int) -> bool:
+    """Return whether to relax the games of these samples."""
+    if batch.n_chords == 0 or inference == "exact":
         return False
     return inference == "relaxed" or not batch.buckets.fit(n_labels).all()
 
@@ -450,6 +449,7 @@ def planned(
     classes, total = labels.classes, labels.sample_weight
     types = {kind: labels.by_type[kind] for kind in space.types}
     temperature = np.inf if settings.objective == "likelihood" else float(settings.temperature)
+    # Before the first array of that size: transitions need k² weights for each edge feature.
     k, d = len(classes), space.n_node_features
     sizes = Sizes(k, d, d * k + space.n_edge_features * k * k, n_nodes, n_with_edges)
     check_memory(sizes, need_of(settings.objective, temperature, settings.l1))

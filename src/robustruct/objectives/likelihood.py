@@ -76,7 +76,10 @@ class Likelihood:
             problem.design, problem.labels, problem.n_labels, problem.share
         )
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(value, gradient, value), as for a relaxed one, which has a lower value."""
         problem = self.problem
         scores = problem.scores(theta)
         gibbs = marginals(scores, share=problem.share, n_jobs=problem.n_jobs)
@@ -84,4 +87,5 @@ class Likelihood:
         nodes = problem.node_share[:, None] * gibbs.nodes
         gradient = adjoint(problem.design, nodes, gibbs.table_sums, problem.n_jobs)
         gradient -= self.observed
-        return float(problem.share @ regret), gradient
+        value = float(problem.share @ regret)
+        return value, gradient, value

@@ -159,6 +159,7 @@ class Progress:
     def scale(self, primal: float) -> float:
         """What a gap is measured against."""
         least = self.problem.unavoidable
+        # The last term keeps a gap finite where nothing can be learnt or all costs are rounding.
         nothing = max(NOTHING * self.problem.cost_size, 1e-300)
         return max(primal - least, 0.01 * (self.problem.untrained - least), nothing)
 

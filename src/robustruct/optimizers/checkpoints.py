@@ -181,6 +181,7 @@ def _fault(found: Arrays, expected: Arrays, optional: Arrays) -> str | None:
     for name, array in found.items():
         if name.rpartition(".")[2] in ("p0", "r") and not (elsewhere and name.startswith("shards")):
             off = np.abs(array.sum(axis=1) - 1.0).max(initial=0.0)
+            # Rounding of many steps is far less; what is more would lead kernels astray.
             if (array < -1e-6).any() or off > 1e-6:
                 return f"{name} is no distribution"
     return None if elsewhere else _bad_lists(found)
@@ -280,7 +281,6 @@ class Checkpoints:
                 "Remove them to start again."
             )
         for reason in refused:
-            # This method, __init__, who opened the folder, fit, and the user's line.
             warn(f"{reason} Going on from {self._last_good} instead.")
 
     # ------------------------------------------------------------------------------------ one fit

@@ -50,6 +50,7 @@ Entries = tuple[np.ndarray, np.ndarray]
 
 def rounds_for(n_processes: int, n_samples: int) -> int:
     """Return how often processes should exchange their changes in a pass over the samples."""
+    # As many as processes, unless their samples would be too few for the time of a message.
     wanted = min(MOST_ROUNDS, n_processes, n_samples // (SAMPLES_A_ROUND * n_processes))
     return max(LEAST_ROUNDS, wanted)
 
@@ -99,6 +100,7 @@ class DistributedShards:
     ) -> tuple[np.ndarray, list[Sequence[np.ndarray]]]:
         """Return the (processes, ...) facts and the arrays of all; numbers ``same`` must agree."""
         stop = self.collective.rank == 0 and self.interrupted()
+        # One message for all: each costs a round trip, whatever it holds.
         own = np.array([time.perf_counter(), stop, *same, *facts], float)
         received = self.collective.allgather([own, *arrays], label)
         rows = np.array([one[0] for one in received])
@@ -106,7 +108,7 @@ class DistributedShards:
         first = 2 + len(same)
         if not np.allclose(rows[:, 2:first], rows[0, 2:first], rtol=ALIKE, atol=0.0):
             raise OutOfStep
-        if rows[0, 1]:
+        if rows[0, 1]:  # on all ranks at the same sum, so none waits for another
             raise KeyboardInterrupt
         return rows[:, first:], [one[1:] for one in received]
 
@@ -123,23 +125,23 @@ class DistributedShards:
         self.collective.allreduce(counts, "columns")
         return Damping.by_count(counts, n_rows - len(counts), size, self.rounds)
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped, in some rounds; in one if we are alone."""
         if self.collective.size == 1:
             self.n_rounds += 1
-            seen = self.local.round(theta, centre, spec)
+            seen = self.local.round(theta, spec)
             self._gather("round")
             return seen
         for part in range(self.rounds):
             self.n_rounds += 1
-            seen = self._round(theta, centre, replace(spec, part=part, parts=self.rounds))
+            seen = self._round(theta, replace(spec, part=part, parts=self.rounds))
         self.damping.end_pass()
         return seen
 
-    def _round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def _round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Move θ by the changes of all processes, and return what all of them saw."""
         damping, whole = self.damping, self.sums_vectors
-        found, *entries = self.local.changes(theta, centre, spec, damping.pace)
+        found, *entries = self.local.changes(theta, spec, damping.pace)
         index, value = entries
         facts = [len(index), *astuple(found), *self._squares(index, value)]
         same = [*astuple(spec), *damping.sigma]
@@ -188,12 +190,15 @@ class DistributedShards:
         regret, gain = rows.sum(axis=0).tolist()
         return regret, gain
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        value, gradient = self.local.likelihood(theta)
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret at θ, its gradient, lower regret); games are exact on a cluster."""
+        value, gradient, _ = self.local.likelihood(theta, slack, anew)
         rows, _ = self._gather("likelihood", [value], [float(theta @ theta)])
         self.collective.allreduce(gradient, "gradient")
-        return float(rows.sum()), gradient
+        total = float(rows.sum())
+        return total, gradient, total
 
     def state(self) -> dict[str, np.ndarray]:
         """Nothing: dual variables are as large as the data, and do not travel."""

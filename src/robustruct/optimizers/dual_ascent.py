@@ -51,9 +51,14 @@ WEAK_PENALTY = (
     "Raise max_iter or tol, or use a larger alpha or smaller features: the penalty is weak for "
     "features of this size, and a stronger one converges faster."
 )
+TOO_COLD = (
+    "Relaxed games without an entropy are slow on large graphs: use temperature=1, which trains by "
+    "L-BFGS on the same graphs, or raise max_iter or tol, or use a larger alpha."
+)
 MOST_STEPS = 16  # in a visit, once the gap has stopped falling with fewer
 FIRST_MIXED = 40  # the first pass whose adversary may be mixed with others: earlier ones say little
 
+# Of an ascent, what checkpoints keep beside its arrays.
 SCALARS = (
     "kappa",
     "n_passes",
@@ -86,6 +91,7 @@ class CentredAscent:
         self.kappa = shards.tuning.pull
         self.n_passes, self.last_fall, self.least_gap, self.eagerness = 0, 0, np.inf, 1.0
         self.next_check, self.optimism = 0, self.first_optimism or 1.0
+        # mu begins as large as it gets, so the first step is downwards.
         self.inner, self.mu, self.mu_step = shards.tuning.inner, 1.0, 1.0 / MU_STEP
         self.seen = PassStats(np.inf, np.inf)
         self._outer: float | None = None
@@ -111,7 +117,7 @@ class CentredAscent:
             mean = self.seen.total_gap / self.outline.n_samples
             spec = replace(spec, skip_below=self.shards.tuning.skip * mean)
         self._outer = None
-        self.seen = self.shards.round(self.theta, self.centre, spec)
+        self.seen = self.shards.round(self.theta, spec)
 
     @property
     def has_seen(self) -> bool:
@@ -159,7 +165,7 @@ class CentredAscent:
             return self.mu
         if not (tuning.sparse or tuning.natural) or (self.mu == 1.0 and not hurry):
             return self.mu
-        if hurry != (self.mu_step < 1.0):
+        if hurry != (self.mu_step < 1.0):  # it turns: the square root of the last factor, inverted
             self.mu_step = self.mu_step**-0.5
         return min(max(self.mu * self.mu_step, LEAST_MU), 1.0)
 
@@ -171,15 +177,17 @@ class CentredAscent:
         halved, and from then on steered more gently: in the end it rests, and with kappa at rest
         the gap closes.
         """
-        if samples < 0.9 * self.least_gap:
+        if samples < 0.9 * self.least_gap:  # a tenth less: noise is no fall
             self.least_gap, self.last_fall = samples, self.n_passes
         elif self.n_passes - self.last_fall > max(8, 0.1 * self.n_passes):
             self.least_gap, self.last_fall = samples, self.n_passes
             if self.inner < MOST_STEPS:
+                # More steps in a visit come first; kappa is halved when they have not helped.
                 self.inner = min(4 * self.inner, MOST_STEPS)
                 return self.kappa
             self.eagerness /= 2
             return max(self.kappa / 2, min(self.kappa, self.shards.tuning.pull))
+        # Within a factor of two of what is wanted kappa stays: each change disturbs the weights.
         wanted = self.shards.tuning.balance * samples
         if outer > 2 * wanted:
             return self.kappa / FALL**self.eagerness
@@ -240,7 +248,7 @@ class CentredAscent:
             return
         self.seen = PassStats(np.inf, np.inf)
         self.least_gap, self.last_fall = np.inf, self.n_passes
-        self.centre[:] = self.theta
+        self.centre[:] = self.theta  # before θ follows the adversaries at the truth
         self.follow()
 
     def count_from(self, n_passes: int) -> None:
@@ -312,6 +320,7 @@ def _end_pass(ascent: CentredAscent, progress: Progress, max_iter: int) -> None:
     """Count a pass, and make a certificate where one is due."""
     number = ascent.n_passes + 1
     estimate = sum(ascent.gap_parts())
+    # Before a certificate the best primal is not known; any of these three is an upper estimate.
     scale = progress.scale(min(progress.primal, ascent.outline.untrained, ascent.primal_estimate()))
     progress.passed(number, ascent.optimism * estimate / scale)
     known = bool(progress.history) or ascent.first_optimism is not None
@@ -328,6 +337,7 @@ def _end_pass(ascent: CentredAscent, progress: Progress, max_iter: int) -> None:
         ascent.next_check = number + 1 if ascent.mixed.wants_more else later
         met = bounds[0] - bounds[1] <= progress.tol * progress.scale(bounds[0])  # no pass follows
         weights = ascent.weights
+        # Weights that no pass will change, or that are a copy, need not be copied again.
         final = met or number == max_iter or weights is not ascent.theta
         progress.report(number, weights, *bounds, may_keep=final)
         ascent.optimism = (progress.primal - progress.dual) / max(estimate, 1e-300)
@@ -359,6 +369,8 @@ class DualAscent(Optimizer):
             dual.q, dual.p0 = earlier.q, earlier.p0
             ascent.follow()
         fit_ascent(ascent, task.progress, task.max_iter, task.seed)
+        if local is not None and local.relaxed:
+            task.progress.advice = TOO_COLD
 
 
 def _same_games(problem: Problem, last: Problem) -> bool:

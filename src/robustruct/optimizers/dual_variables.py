@@ -57,6 +57,7 @@ class DualVariables:
         batch, k = problem.design.batch, problem.n_labels
         stake = stakes(problem.cost)
         held = problem.truth_is_predictor or not stake.any()  # then no answer is better
+        # Labels that can change the cost more are held more strongly, so that all move alike.
         self.inv_mu = np.zeros(k) if held else 1.0 / (tuning.mu * stake)
         self.q: EdgePairs | LabellingMixtures
         if batch.n_chords:
@@ -151,6 +152,7 @@ class DualVariables:
         shared = self._pending, self._buffers, changes
         given = Ascent(batch.structure, design, weights, predictor, visits, *shared)
         order = np.ascontiguousarray(order)
+        # Whole groups only: another grouping of the samples would give other weights.
         a_call = self._at_once * (SAMPLES_A_CALL // self._at_once)
         for first in range(0, len(order), a_call):
             some = order[first : first + a_call]
@@ -160,11 +162,12 @@ class DualVariables:
             self._pending.begin(len(some))
             threads = range(self._n_threads(len(some)))
             together(visit_samples, [(t, some, len(some), given, q.arrays) for t in threads])
-        q.grow()
+        q.grow()  # here, as kernels cannot allocate what outlives them
 
     @cached_property
     def _at_once(self) -> int:
         """How many samples are worked on together."""
+        # One in a hundred at most: the others' moves are found under weights that are still right.
         return min(TOGETHER, max(1, self.problem.design.batch.n_samples // 100))
 
     def _n_threads(self, n_samples: int) -> int:
@@ -242,6 +245,7 @@ class DualVariables:
         sums = np.zeros((design.n_tables, k, k))
         share, truth = problem.node_share, problem.labels
         q.table_sums(design.table_of, -share, sums)
+        # The truth minus q: on edges here, on nodes in `Excess`, row by row to save memory.
         slots = np.flatnonzero(batch.parent >= 0)
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])

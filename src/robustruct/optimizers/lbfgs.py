@@ -31,17 +31,20 @@ if TYPE_CHECKING:
 FEWEST, MOST = 5, 30  # steps remembered: as many as fit into CAPACITY numbers, within these limits
 CAPACITY = 2**24  # 128 MiB of float64, so that memory does not grow with weights without end
 FIRST = 10  # steps before weights are first chosen again: the gradient at 0 tells little
+SLACK = 1e-3
+"""How well relaxed values are known, in gaps of the fit. At 0.02 a fit of 20 grids of 60 x 60 nodes
+stayed at a gap of 3 %: the lower bound squares the error of the gradient."""
 # SciPy's own rules never end a descent: the certified gap does, or no decrease at all.
 NEVER = {"maxfun": 10**9, "ftol": 0.0, "gtol": 0.0}
 
 
 def penalised(
-    shards: Shards, theta: np.ndarray, lower: LowerBounds
+    shards: Shards, theta: np.ndarray, lower: LowerBounds, slack: float = 0.0, anew: bool = False
 ) -> tuple[float, np.ndarray, float]:
     """(objective but for l1 |θ|_1, its gradient, lower bound), for weights divided by scales."""
     alpha, squares = shards.outline.alpha, shards.tuning.scales.squares
-    loss, gradient = shards.likelihood(theta)
-    bound = lower.bound(loss, theta, gradient)
+    loss, gradient, least = shards.likelihood(theta, slack, anew)
+    bound = lower.bound(least, theta, gradient)
     add_slope(gradient, theta, squares, alpha)
     return loss + penalty(theta, squares, alpha), gradient, bound
 
@@ -81,7 +84,10 @@ class _Enough(Exception):
 
 
 class _Parts:
-    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move."""
+    """The weights that L-BFGS moves: all of them, or (l1 > 0) parts of those that should move.
+
+    L-BFGS-B knows bounds, not |θ|: θ = up - down with both >= 0 has the smooth penalty up + down.
+    """
 
     def __init__(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> None:
         self.n_weights, self.l1 = len(theta), np.zeros(0)
@@ -90,6 +96,7 @@ class _Parts:
             return
         slopes = np.empty_like(theta)
         least_slopes(theta, gradient, l1, slopes)
+        # A weight of 0 whose slope is smaller than l1 would stay: leaving it out saves memory.
         self.up = np.flatnonzero((theta != 0.0) | (slopes < 0.0))
         self.down = np.flatnonzero((theta != 0.0) | (slopes > 0.0))
         every = np.broadcast_to(l1, theta.shape)
@@ -128,6 +135,14 @@ class _Evaluations:
         self.lower = lower_bounds(self.shards)
         self.theta, self.found = np.zeros(0), (np.inf, np.zeros(0))
 
+    def _slack(self) -> float:
+        """How well relaxed values need to be known: by far better than the optimum is."""
+        progress, outline = self.progress, self.progress.problem
+        gap = progress.primal - progress.dual
+        if not np.isfinite(gap):
+            return SLACK * (outline.untrained - outline.unavoidable)
+        return SLACK * max(gap, progress.tol * progress.scale(progress.primal))
+
     def done(self) -> bool:
         descent, progress = self.descent, self.progress
         ended = descent.stalled or descent.n_passes >= self.max_iter or progress.idle(self.begun)
@@ -137,7 +152,9 @@ class _Evaluations:
         """(objective but for l1 |θ|_1, its gradient)."""
         if np.array_equal(theta, self.theta):
             return self.found
-        value, gradient, bound = penalised(self.shards, theta, self.lower)
+        value, gradient, bound = penalised(
+            self.shards, theta, self.lower, self._slack(), not len(self.theta)
+        )
         self.theta, self.found = theta, (value, gradient)
         self.descent.n_passes += 1
         value += absolute_penalty(theta, self.l1)

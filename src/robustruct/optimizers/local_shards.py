@@ -21,6 +21,7 @@ from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
+from robustruct.objectives.relaxed import RelaxedLikelihood
 from robustruct.optimizers.certificates import inside
 from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.shards import CentreUpdate, PassSpec, PassStats
@@ -91,8 +92,8 @@ class ShardState:
         return DualVariables(self.problem, self.tuning)
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        return Likelihood(self.problem)
+    def likelihood(self) -> Likelihood | RelaxedLikelihood:
+        return RelaxedLikelihood(self.problem) if self.problem.relaxed else Likelihood(self.problem)
 
     def order(self, number: int, spec: PassSpec) -> np.ndarray:
         """The samples to visit; their order depends on the seed, the pass and the shard alone."""
@@ -170,7 +171,7 @@ class LocalShards:
         return counts
 
     def changes(
-        self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec, pace: np.ndarray
+        self, theta: np.ndarray, spec: PassSpec, pace: np.ndarray
     ) -> tuple[PassStats, np.ndarray, np.ndarray]:
         """What `round` would do, with each row of θ taken to move ``pace`` times as far.
 
@@ -190,10 +191,10 @@ class LocalShards:
                 shard.mark_columns(shard.order(number, spec), marks)
             rows = np.flatnonzero(marks)
             kept, place = by_row[rows], np.arange(len(rows))
-            seen = self.round(theta, centre, spec, np.concatenate([rows, edges]))
+            seen = self.round(theta, spec, np.concatenate([rows, edges]))
         else:
             with self._keeping(pace) as found:
-                seen = self.round(theta, centre, spec)
+                seen = self.round(theta, spec)
             rows = np.flatnonzero(found.place >= 0)
             kept, place = found.values, found.place[rows]
         nodes = _taken(by_row, rows, kept, place, pace)
@@ -226,7 +227,6 @@ class LocalShards:
     def round(
         self,
         theta: np.ndarray,
-        centre: np.ndarray,
         spec: PassSpec,
         rows: np.ndarray | None = None,
     ) -> PassStats:
@@ -299,14 +299,17 @@ class LocalShards:
             gain += shard.problem.gain(shard.problem.truth)
         return regret, gain
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient)."""
-        regret, gradient = self.first.likelihood(theta)
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret at θ, its gradient, lower regret)."""
+        regret, gradient, least = self.first.likelihood(theta, slack, anew)
         for shard in list(self.shards.values())[1:]:
-            value, slope = shard.likelihood(theta)
+            value, slope, low = shard.likelihood(theta, slack, anew)
             regret += value
             gradient += slope
-        return regret, gradient
+            least += low
+        return regret, gradient, least
 
     def fingerprint(self) -> dict[str, Any]:
         """What the samples are."""

@@ -50,6 +50,7 @@ class MixedBounds:
         """(t,) c: argmax of c'g − c'Kc / 2 where c >= 0 and Σ c <= 1; any such c is a bound."""
         from scipy.optimize import LinearConstraint, minimize
 
+        # At most MOST variables: SLSQP finds the optimum in less time than a certificate takes.
         gains, n = self.gains - self.least, len(self.gains)
         by_row = self.moments.reshape(n, len(self.squares), -1)
         held = by_row / (self.alpha * self.squares)[:, None]
@@ -71,5 +72,6 @@ class MixedBounds:
             constraints=LinearConstraint(np.ones((1, n)), -np.inf, 1.0),
             options={"maxiter": 500, "ftol": 1e-9},
         ).x
+        # Whatever came out, made feasible: any such c is a bound.
         found = np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
         return found / max(1.0, float(found.sum()))

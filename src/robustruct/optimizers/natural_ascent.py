@@ -21,7 +21,7 @@ from robustruct.optimizers.dual_variables import DualVariables
 from robustruct.optimizers.lbfgs import fit_likelihood
 from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Task
-from robustruct.optimizers.shards import Shards
+from robustruct.optimizers.shards import SamplesOutline, Shards
 from robustruct.optimizers.tuning import COLDEST, SMOOTH, Density
 
 GIBBS_PULL = 2.0  # kappa / alpha at the start: 1.5 to 3 are alike, 2 is a pass ahead of 3 at times
@@ -99,6 +99,13 @@ class NaturalAscent(Optimizer):
     name: ClassVar[str] = "natural_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
 
+    def refusal(self, shards: SamplesOutline) -> str | None:
+        """Relaxed games have no single Gibbs distribution."""
+        local = shards.local_problem
+        if local is None or not local.relaxed:
+            return None
+        return "natural ascent needs exact inference"
+
     def minimise(self, task: Task) -> None:
         """See `fit_ascent`."""
         outline, progress = task.shards.outline, task.progress
@@ -108,10 +115,9 @@ class NaturalAscent(Optimizer):
             return
         tuning = task.shards.tuning
         ascent = smooth_ascent(task.shards, task.start)
-        problems = task.shards.local_problems
-        likelihood = problems is not None and not any(one.cost.any() for one in problems.values())
         # A checkpoint holds the state of one optimizer, so with checkpoints this one goes on.
-        progress.least_fall = LEAST_FALL if likelihood and progress.keeper is None else 0.0
+        gives_way = not outline.priced and progress.keeper is None
+        progress.least_fall = LEAST_FALL if gives_way else 0.0
         fit_ascent(ascent, progress, task.max_iter, task.seed)
         stalled, progress.least_fall, progress.stalled = progress.stalled, 0.0, False
         if stalled and not progress.finished:

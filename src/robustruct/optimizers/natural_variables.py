@@ -39,7 +39,7 @@ AT_ONCE = 8  # samples visited under the same θ at first: 32 cost two passes of
 SLOW = 0.7  # of the last pass's gap: where more is left, half as many samples are visited at once
 BATCHES_A_CALL = 64  # in one call of a kernel: between calls an interruption is noticed
 SMALL = 64  # nodes of a sample whose rows are always multiplied with each other beforehand
-CERTAIN = 20.0  # natural parameter of the truth at the start
+CERTAIN = 20.0  # natural parameter of the truth at the start; e^-20 beside 1 is lost in float32
 
 
 class NaturalVariables:
@@ -53,7 +53,9 @@ class NaturalVariables:
         mu = tuning.mu * np.ptp(problem.cost)
         self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
         self.last_gap, self.temperature = np.inf, np.inf
+        # Of few samples eight would be so many that θ moves too far under all of them.
         self.at_once = min(AT_ONCE, max(1, batch.n_samples // 100))
+        # Only a free predictor has a centre.
         self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
         natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
@@ -91,6 +93,7 @@ class NaturalVariables:
         starts = []
         sizes = np.diff(samples.offsets)
         entries = np.diff(self.objective.nodes.indptr[samples.offsets])
+        # Products of all pairs of rows must not take far more memory than the rows.
         large = (sizes > SMALL) & (sizes**2 > 4 * entries)
         for numbers in (np.where(large, 0, sizes**2), np.diff(samples.table_start) ** 2):
             start = np.zeros(len(numbers) + 1, np.intp)
@@ -150,10 +153,11 @@ class NaturalVariables:
 
         A visit is one step, however many are asked for: its length is searched for.
         """
-        self._gain = None
+        self._gain = None  # it was about the adversaries before this visit
         objective, problem, at_once = self.objective, self.problem, self.at_once
         temperature = self._temperature(spec.number)
         if temperature != self.temperature:
+            # Gaps at another temperature say nothing about this one.
             self.temperature, self.last_gap = temperature, np.inf
         settings = objective.settings(temperature, self.inv_mu / spec.mu)
         call = SmoothCall(

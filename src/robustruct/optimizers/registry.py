@@ -59,7 +59,9 @@ def chosen(
     if not isinstance(optimizer, str):
         return optimizer
     if optimizer == "auto":
-        if shards.outline.l1 > 0:
+        problem = shards.local_problem
+        relaxed = problem is not None and problem.relaxed
+        if shards.outline.l1 > 0 or (relaxed and temperature > 0):
             return _lbfgs()
         # Without costs in training it is the likelihood, whatever it is called.
         likelihood = temperature == np.inf
@@ -75,15 +77,10 @@ def chosen(
 
 def _suits_natural_ascent(tol: float, shards: SamplesOutline, fewest: int) -> bool:
     """Whether it should be quicker than L-BFGS on a likelihood: many nodes with sparse features."""
-    problem = shards.local_problem
-    if problem is None or tol < FINEST:
+    outline, tuning = shards.outline, shards.tuning
+    if tol < FINEST or outline.n_chords or outline.n_nodes < fewest:
         return False
-    batch = problem.design.batch
-    if batch.n_chords or batch.n_nodes < fewest:
-        return False
-    if batch.n_samples * problem.n_labels**2 > MANY_PAIRS or not shards.tuning.scales.trivial:
-        return False
-    return shards.tuning.sparse
+    return outline.n_samples * outline.n_labels**2 <= MANY_PAIRS and tuning.sparse and tuning.even
 
 
 def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) -> None:
@@ -95,4 +92,4 @@ def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) ->
         )
     refusal = optimizer.refusal(shards)
     if refusal is not None:
-        raise IncompatibleError(f"{refusal}; use optimizer={AUTO[objective]!r}.")
+        raise IncompatibleError(f"{refusal}; use optimizer='auto'.")

@@ -92,7 +92,7 @@ class Shards(SamplesOutline, Protocol):
     def retune(self, tuning: Tuning) -> None:
         """Reset the dual variables and use other settings."""
 
-    def round(self, theta: np.ndarray, centre: np.ndarray, spec: PassSpec) -> PassStats:
+    def round(self, theta: np.ndarray, spec: PassSpec) -> PassStats:
         """Visit every sample that is not skipped; θ moves in place."""
 
     def follow(self, theta: np.ndarray, centre: np.ndarray, spec: CentreUpdate) -> None:
@@ -107,8 +107,14 @@ class Shards(SamplesOutline, Protocol):
     def plain_bounds(self, theta: np.ndarray) -> tuple[float, float]:
         """The same with the adversary at the truth: valid even if a visit was interrupted."""
 
-    def likelihood(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """(regret of the CRF at θ, its gradient), without the penalty."""
+    def likelihood(
+        self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
+    ) -> tuple[float, np.ndarray, float]:
+        """(regret of a smooth objective at θ, its gradient, lower regret), without the penalty.
+
+        The regret is exact, or relaxed: then it is known to ``slack``, and found from where the
+        last call was unless it is to begin ``anew``.
+        """
 
     def state(self) -> dict[str, np.ndarray]:
         """What visits have changed; empty where it would have to travel."""

@@ -124,6 +124,7 @@ class SubgradientDescent:
             self.theta -= gradient / (self.problem.alpha * self.n_steps)
             return
         self.squares += gradient**2
+        # 1e-300 only where no gradient was: 0 / 0.
         self.theta -= self.options.step * gradient / np.sqrt(np.maximum(self.squares, 1e-300))
 
     def run_pass(self, seed: int) -> None:
@@ -139,6 +140,7 @@ class SubgradientDescent:
             r[problem.design.batch.nodes_of(samples)] = found
             moments += part
             theta += len(samples) / len(order) * self.theta
+        # Means in which pass n weighs as much as n: those of 1 .. n have n (n + 1) / 2 in all.
         weight = 2.0 / (number + 1)
         for mean, value in ((self.r, r), (self.moments, moments), (self.mean_theta, theta)):
             mean += weight * (value - mean)
@@ -184,7 +186,7 @@ def fit_subgradient(
     while descent.n_passes < max_iter and not progress.finished:
         descent.run_pass(seed)
         number = descent.n_passes
-        progress.passed(number, progress.gap)
+        progress.passed(number, progress.gap)  # steps see no gap: that of the last certificate
         if number in (descent.next_check, max_iter):
             descent.next_check = number + min(number, progress.check_every or number)
             progress.report(number, descent.mean_theta, *descent.bounds())

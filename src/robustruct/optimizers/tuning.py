@@ -203,6 +203,8 @@ class Tuning:
     """Where kappa starts, and how far it is lowered when the gap stops falling."""
     sparse: bool = False
     """Whether weights are shared little, among samples and among the nodes of one."""
+    even: bool = True
+    """Whether columns are about as large as each other, or small."""
     natural: bool = False
     """Whether adversaries are Gibbs distributions, kept by their natural parameters."""
 
@@ -291,18 +293,21 @@ class Density:
         columns = self.columns
         row_entries = max(columns.entries.sum(), 1.0) / max(columns.n_nodes, 1)
         pull = PULL * self.alpha
-        if per_node == 0.0 or columns.n_nodes == 0:
+        if per_node == 0.0 or columns.n_nodes == 0:  # nothing to learn: no size to compare with
             return replace(self.regime(), pull=pull)
         least = SMALL * np.sqrt(self.alpha * per_node / row_entries)
         scales = columns.scales(float(least))
+        even = bool(np.all(scales == 1.0))
         if spread and self.regime().sparse:
             scales *= columns.stiffness(FREQUENT * self.n_samples, STIFFEST)
+        # Sums of squares may be infinite where features are huge, and kappa must not.
         size = float(scales**2 @ np.minimum(columns.squares, 1e300)) / columns.n_nodes
         edges = len(scales) - self.n_features
         return replace(
             self.regime(),
             scales=Scales.of(scales, (self.n_features, edges), self.n_labels),
             pull=max(pull, size / per_node - self.alpha),
+            even=even,
         )
 
     def regime(self) -> Tuning:
@@ -314,6 +319,7 @@ class Density:
         than six times as long to a gap of 2 % where it was worst, on the others DENSE took at most
         twice as long.
         """
+        # Below a tenth of all possible entries: dense features have all of them.
         few = self.entries < 0.1 * self.n_features * self.n_samples
         return SPARSE if few and self.common <= 0.5 * self.sizes else DENSE
 

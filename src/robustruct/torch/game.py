@@ -66,7 +66,7 @@ class Costs:
     weight: Tensor
     """(B, n); 0 where there is no node."""
 
-    def tilt(self, p: Tensor) -> Tensor:
+    def margins(self, p: Tensor) -> Tensor:
         """(B, n, k) w L'p: expected cost of each of the adversary's labels."""
         return (p @ self.matrix.T) * self.weight[:, :, None]
 
@@ -80,10 +80,10 @@ class Costs:
 
 
 def gibbs(
-    scores: TensorScores, temperature: float, tilt: Tensor | None = None, *, edges: bool = False
+    scores: TensorScores, temperature: float, margin: Tensor | None = None, *, edges: bool = False
 ) -> Beliefs:
-    """Return the distribution exp((ψ + tilt) / T) / Z."""
-    unary = scores.unary / temperature if tilt is None else (scores.unary + tilt) / temperature
+    """Return the distribution exp((ψ + margin) / T) / Z."""
+    unary = scores.unary / temperature if margin is None else (scores.unary + margin) / temperature
     return scores.structure().sum_product(unary, scores.pairwise / temperature, edges=edges)
 
 
@@ -173,7 +173,7 @@ class SmoothGame:
 
     def adversary(self, p: Tensor, *, edges: bool = False) -> Beliefs:
         """Return the adversary's best answer to p."""
-        unary = self.costs.tilt(p).add_(self.scores.unary).div_(self.temperature)
+        unary = self.costs.margins(p).add_(self.scores.unary).div_(self.temperature)
         pairwise = self.scores.pairwise / self.temperature
         return self.structure.sum_product(unary, pairwise, edges=edges)
 

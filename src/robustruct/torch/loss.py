@@ -24,6 +24,9 @@ Value = tuple[Tensor, Tensor, Tensor]
 """(B,) V(ψ), and gradients by unary (B, n, k) and pairwise scores (shape of `Beliefs.edges`)."""
 
 
+# One function for each objective, with the same arguments; only the SSVM needs the tags here.
+
+
 def _game(
     scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
 ) -> Value:
@@ -39,10 +42,10 @@ def _hinge(
     scores: TensorScores, costs: Costs, tags: Tensor, t: float, tol: float, steps: int
 ) -> Value:
     """SSVM: the predictor plays the truth."""
-    tilt = costs.matrix[tags] * costs.weight[:, :, None]
+    margin = costs.matrix[tags] * costs.weight[:, :, None]
     if t > 0:
-        return _value(t, gibbs(scores, t, tilt, edges=True))
-    labels, value = scores.forests().max_product(scores.unary + tilt, scores.pairwise)
+        return _value(t, gibbs(scores, t, margin, edges=True))
+    labels, value = scores.forests().max_product(scores.unary + margin, scores.pairwise)
     nodes, edges = torch.zeros_like(scores.unary), _no_edges(scores)
     _add_labelling(scores, labels, 1.0, nodes, edges)
     return value, nodes, edges

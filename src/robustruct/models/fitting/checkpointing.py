@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ import numpy as np
 from robustruct.engines.engine import PreparedShards
 from robustruct.errors import InvalidInputError, shown
 from robustruct.formats.container import checksum
+from robustruct.metrics import SpanCost
 from robustruct.models.fitting.choice import Choice, Tried
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.fitting.forecast import Forecast
+from robustruct.models.fitting.targets import TargetLike
 from robustruct.models.parameters import is_search
 from robustruct.objectives.adversarial import arrays_of
 from robustruct.optimizers.certificates import Progress
@@ -42,7 +44,10 @@ def kept_choice(checkpoints: Checkpoints | None, objectives: Sequence[str]) -> C
         return None
     listed = checkpoints.description["trials"]
     try:
-        tried = [Tried(kind, float(heat), *others) for kind, heat, *others in listed]
+        rows: list[list[Any]] = [
+            [SpanCost(*x) if type(x) is list else x for x in row] for row in listed
+        ]
+        tried = [Tried(kind, float(heat), *others) for kind, heat, *others in rows]
         sound = tried and all(one.is_sound and one.objective in objectives for one in tried)
         given = checkpoints.description.get("forecast")
         expected = None if given is None else Forecast(*given)
@@ -65,6 +70,7 @@ def claim(
     shards: PreparedShards,
     stopper: EarlyStopping | None,
     inference: str,
+    target: TargetLike | None = None,
 ) -> None:
     """Refuse checkpoints of another fit, while the model is still what an earlier fit made it.
 
@@ -74,6 +80,8 @@ def claim(
         found = _identity(settings, optimizer, shards, stopper)
         if is_search(model.alpha):
             found["alphas"] = np.asarray(model.alpha).tolist()
+        if target is not None:
+            found["target"] = target.__name__ if hasattr(target, "__name__") else str(target)
         checkpoints.claim({"inference": inference, **found})
 
 
@@ -90,7 +98,10 @@ def begun(
     extra: dict[str, Any] = {"seed": seed}
     if hasattr(model, "trials_"):
         # As text: JSON has no infinite temperature.
-        extra["trials"] = [[one[0], str(one[1]), *one[2:]] for one in model.trials_]
+        extra["trials"] = [
+            [one[0], str(one[1]), *(astuple(x) if isinstance(x, SpanCost) else x for x in one[2:])]
+            for one in model.trials_
+        ]
         extra["forecast"] = getattr(model, "forecast_", None)
     parts: dict[str, Keepable] = {"progress": progress}
     if stopper is not None:
@@ -137,5 +148,5 @@ def _identity(
         arrays = {"truth": held_out.truth, "cost": held_out.cost}
         arrays |= arrays_of("nodes", held_out.design.nodes)
         found["validation samples"] = f"sha256 {checksum('', arrays)}"
-        found["patience"], found["decision"] = int(stopper.patience), model.decision
+        found["patience"], found["decision"] = int(stopper.patience), str(model.decision)
     return found

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from robustruct.metrics import SpanCost
+from robustruct.spans import SpanRule
+
 if TYPE_CHECKING:
     from robustruct.models.fitting.forecast import Forecast
 
 MEMBERS = {"game": "AGM", "hinge": "SSVM", "likelihood": "CRF"}
 """The model that each objective belongs to."""
-DECISIONS = ("map", "predictor", "bayes")
+DECISIONS = ("map", "predictor", "bayes", "spans")
 
 
 def is_number(value: Any) -> bool:
@@ -22,6 +25,11 @@ def is_number(value: Any) -> bool:
     if type(value) is int:
         return abs(value) < 2**1000
     return type(value) is float and not math.isnan(value)
+
+
+def is_span_rule(value: Any) -> bool:
+    """Whether a decision by spans can be made by it."""
+    return isinstance(value, SpanCost) or (is_number(value) and 0 <= value <= 1)
 
 
 class Setting(NamedTuple):
@@ -47,12 +55,14 @@ class Tried(NamedTuple):
     scale: float
     """What scores are multiplied with before the decision."""
     score: float
-    """Minus the mean cost per node; of what ran on fewer folds than the best, estimated by how far
-    it was behind it on these."""
+    """Minus the mean cost per node, or the score that was the target; of what ran on fewer folds
+    than the best, estimated by how far it was behind it on these."""
     trusted: bool
     """Whether training reached its tolerance in every fold; else this is what it had reached."""
     n_folds: int
     """In how many folds; the best settings are compared in more than others."""
+    rule: SpanRule | None = None
+    """With the decision "spans", by which threshold or costs."""
 
     @property
     def setting(self) -> Setting:
@@ -74,6 +84,7 @@ class Tried(NamedTuple):
             and isinstance(self.trusted, bool)
             and type(self.n_folds) is int
             and 0 < self.n_folds < 2**31
+            and (self.rule is None or is_span_rule(self.rule))
         )
 
 

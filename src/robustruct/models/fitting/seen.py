@@ -22,7 +22,7 @@ def all_digests(shards: PreparedShards, stopper: EarlyStopping | None) -> np.nda
     return np.sort(joined_digests([shards.sample_digests(), watched]))
 
 
-def seen_before(known: np.ndarray, found: np.ndarray) -> str | None:
+def seen_before(known: np.ndarray, found: np.ndarray, part: str) -> str | None:
     """Say how many samples were seen before, if these are more than chance explains.
 
     Short samples may be equal by chance, as "Thank you ." is in any two halves of a corpus. How
@@ -42,6 +42,6 @@ def seen_before(known: np.ndarray, found: np.ndarray) -> str | None:
     if bdtrc(n_seen - 1, len(found), share) > CHANCE:
         return None
     return (
-        f"{n_seen:,} of {len(found):,} samples had a part in making the model (about "
+        f"{n_seen:,} of {len(found):,} samples had a part in {part} (about "
         f"{share * len(found):,.1f} would be equal by chance)"
     )

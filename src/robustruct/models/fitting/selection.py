@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,7 @@ from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.fitting.dependence import are_like_neighbours
 from robustruct.models.fitting.forecast import Candidates, Forecast, forecast
 from robustruct.models.fitting.splitting import group_codes, splits
+from robustruct.models.fitting.targets import Form, Target, TargetLike, implied
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -34,10 +35,13 @@ from robustruct.models.fitting.trials import (
     trial_tol,
     unit_of_alpha,
 )
+from robustruct.models.parameters import needs_probabilities
 from robustruct.objectives.adversarial import Problem
-from robustruct.objectives.build import Plan, relaxes
+from robustruct.objectives.build import Plan
 from robustruct.progress import Show, progress
+from robustruct.spans import are_chains
 from robustruct.status import Status
+from robustruct.validation import are_lists, is_flat
 
 if TYPE_CHECKING:
     from robustruct.models.base import StructuredModel
@@ -100,14 +104,19 @@ def trustworthy(model: StructuredModel) -> bool:
 
 
 def choose(
-    model: StructuredModel, shards: MemoryShards, plan: Plan, cv: Any, max_time: float | None
+    model: StructuredModel,
+    shards: MemoryShards,
+    plan: Plan,
+    cv: Any,
+    max_time: float | None,
+    target: TargetLike | None = None,
 ) -> Choice:
     """The setting and the decision that cost least on held-out samples; options as of ``fit``.
 
     ``plan`` and ``shards`` are of all samples, encoded, for any member. What was not trained to its
     tolerance is not chosen, unless there is nothing else.
     """
-    race = Race(model, shards, plan, cv, max_time)
+    race = Race(model, shards, plan, cv, max_time, target)
     name = type(model).__name__
     grouped = race.groups is not None or not isinstance(cv, str | int)
     if not grouped and are_like_neighbours(shards.first.given):
@@ -155,14 +164,18 @@ class Entry:
     """What the score was after each fold."""
 
     def judge(self, tests: Sequence[np.ndarray]) -> None:
-        """Find the best variant: with a scale of 1, unless another one is clearly better."""
+        """Find the best variant: the plain one, unless another one is clearly better.
+
+        Plain is a scale of 1, and the Bayes rule for the cost of spans. No threshold is.
+        """
         common = [one for one in self.found[-1] if all(one in found for found in self.found)]
         trials = {one: pooled([found[one] for found in self.found], tests) for one in common}
         self.by_decision = {}
-        for plain in (one for one in common if one.scale == 1.0):
-            scaled = [one for one in common if one.decision == plain.decision]
-            best = max(scaled, key=lambda one: trials[one].score)
-            best = best if trials[best].better(trials[plain], CLEAR) else plain
+        for plain in plain_variants(common):
+            alike = [one for one in common if one.decision == plain.decision]
+            best = max(alike, key=lambda one: trials[one].score)
+            is_threshold = isinstance(best.rule, float)
+            best = best if is_threshold or trials[best].better(trials[plain], CLEAR) else plain
             self.by_decision[plain.decision] = best, trials[best]
         self.best, self.trial = max(self.by_decision.values(), key=lambda pair: pair[1].score)
         self.scores = [*self.scores[: len(self.found) - 1], self.trial.score]
@@ -175,11 +188,21 @@ class Entry:
         return any(not np.array_equal(last[one].costs, costs) for one in self.variants())
 
     def variants(self) -> list[Variant]:
-        """Those to look at in one more fold: all but the clearly worse, and scales of 1."""
+        """Those to look at in one more fold: all but the clearly worse, and plain ones."""
         last = self.found[-1]
         best = last[self.best]
         kept = [one for one in last if not best.better(last[one], CLEAR)]
-        return list(dict.fromkeys([*(Variant(one.decision) for one in kept), *kept]))
+        decisions = {one.decision for one in kept}
+        plain = [one for one in plain_variants(last) if one.decision in decisions]
+        return list(dict.fromkeys([*plain, *kept]))
+
+
+def plain_variants(variants: Iterable[Variant]) -> list[Variant]:
+    """The first variant of each decision, from which the others differ."""
+    first: dict[str, Variant] = {}
+    for one in variants:
+        first.setdefault(one.decision, one)
+    return list(first.values())
 
 
 class Race:
@@ -192,6 +215,7 @@ class Race:
         plan: Plan,
         cv: Any,
         max_time: float | None,
+        target: TargetLike | None = None,
     ) -> None:
         self.model, self.shards, self.plan = model, shards, plan
         self.started, self.max_time, self.cut = time.perf_counter(), max_time, False
@@ -200,16 +224,24 @@ class Race:
         self.show: Show
         problem = shards.first.given
         batch = problem.design.batch
-        relaxed = relaxes(model.objective, model.inference, batch, problem.n_labels)
-        self.members = members(model, relaxed)
-        self.alphas = listed_alphas(model)
+        self.members = members(model)
+        self.alphas = listed_alphas(model, plan)
+        target = implied(target, model.decision)
+        self.target = None
+        if target is not None:
+            form = form_of(shards.samples.X, shards.samples.y)
+            self.target = Target.of(target, plan.classes, model.decision, form)
+        self.chains = are_chains(batch)
         groups = group_codes(shards.samples.groups, batch.n_samples)
         self.groups = None if shards.samples.groups is None else groups
         self.splits = splits(model, groups, batch.n_nodes, cv)
         self.wants_all_folds = not isinstance(cv, str)
         self.folds = [self.fold(0)]
         self.entries: dict[Place, Entry] = {}
-        self.baseline = best_constant(plan, problem).of(np.unique(self.splits[0][1]))
+        if self.target is None:
+            self.baseline = best_constant(plan, problem).of(np.unique(self.splits[0][1]))
+        else:
+            self.baseline = self.folds[0].constant()
         self.enough = steps_to_unfelt(problem, plan.usual_alpha(math.inf))
 
     # ------------------------------------------------------------------------------- where to look
@@ -340,14 +372,18 @@ class Race:
         )
         found: dict[Variant, Trial] = {}
         for decision in self.decisions(place):
-            found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
+            if decision == "spans":
+                found |= fold.by_spans()
+            else:
+                found |= fold.explored(decision, entry.trusted and self.is_scaled(decision))
         entry.found = [found]
         entry.judge([fold.test])
         self.entries[place] = entry
 
     def fold(self, number: int) -> Fold:
         """Return one of the folds, without any fits."""
-        return Fold(self.model, self.shards, self.plan, *self.splits[number], self.groups)
+        judged_by = self.groups, self.target
+        return Fold(self.model, self.shards, self.plan, *self.splits[number], *judged_by)
 
     def run_on_next_fold(self, entries: Sequence[Entry]) -> None:
         """Train settings on one more fold; where time ends that, it counts for none of them."""
@@ -386,13 +422,22 @@ class Race:
         at the right scale did as well or better on every data set that was tried.
         """
         if self.model.decision != "auto":
-            return (self.model.decision,)
+            return (self.model._decision,)
+        if self.target is not None:
+            return self._decisions_for_a_target(place)
         if place.temperature > 0:
             no_map = place.temperature == math.inf and place.objective != "likelihood"
             return ("bayes",) if no_map else ("bayes", "map")
         if place.objective == "hinge" or equal_costs(self.plan.cost):
             return ("map",)
         return ("predictor", "map")
+
+    def _decisions_for_a_target(self, place: Place) -> tuple[str, ...]:
+        """The likeliest labelling may do well by it whatever the costs, and spans if there are."""
+        if place.temperature == 0:
+            return ("map",) if place.objective == "hinge" else ("map", "predictor")
+        assert self.target is not None
+        return ("map", "bayes", *(["spans"] if self.target.rules and self.chains else []))
 
     def is_scaled(self, decision: str) -> bool:
         """Whether scales other than 1 are looked at; with equal costs they change next to nothing.
@@ -416,10 +461,12 @@ class Race:
             found += [
                 Tried(
                     *self.setting(entry.place),
-                    *variant,
+                    variant.decision,
+                    variant.scale,
                     trial.score + later,
                     entry.trusted,
                     n_folds,
+                    variant.rule,
                 )
                 for variant, trial in entry.by_decision.values()
             ]
@@ -427,6 +474,8 @@ class Race:
 
     def forecast(self) -> Forecast | None:
         """What the best setting will cost on new samples; see the module of that name."""
+        if self.target is not None:  # what was measured is no cost
+            return None
         trusted = [entry for entry in self.ranked() if entry.trusted]
         every = trusted or self.ranked()
         best, n_folds = every[0], len(every[0].found)
@@ -522,26 +571,33 @@ def steps_to_unfelt(problem: Problem, first: float) -> int:
     return min(max(math.ceil(math.log(first / (UNFELT * least), STEP)), 0), FARTHEST)
 
 
-def listed_alphas(model: StructuredModel) -> list[float]:
+def form_of(X: Any, y: Any) -> Form:
+    """Puts labels of samples into the form in which ``fit`` was given them."""
+    if is_flat(X):
+        return np.concatenate
+    return (lambda labels: [one.tolist() for one in labels]) if are_lists(y) else list
+
+
+def listed_alphas(model: StructuredModel, plan: Plan) -> list[float]:
     """The penalties to compare, strongest first; none if they are to be found."""
+    if model.alpha is None and "alpha" not in model._to_choose:
+        return [plan.usual_alpha(plan.temperature)]
     if model.alpha is None or isinstance(model.alpha, str):
         return []
     return sorted({float(a) for a in np.ravel(np.asarray(model.alpha))}, reverse=True)
 
 
-def members(model: StructuredModel, relaxed: bool) -> list[Member]:
+def members(model: StructuredModel) -> list[Member]:
     """The members of the family to compare, in the order in which they are tried."""
     objectives = model._objectives
     if objectives == ("likelihood",):
         return [("likelihood", math.inf)]
     if not isinstance(model.temperature, str):
         return [(objective, float(model.temperature)) for objective in objectives]
-    if relaxed:  # a relaxed adversary has no entropy
-        return [(objective, 0.0) for objective in objectives]
     every = [*CORNERS, *BETWEEN]
     if objectives == ("hinge",):
         every = [("hinge", temperature) for temperature in (1.0, 0.0, 0.3, 3.0)]
-    if model.decision == "bayes":  # needs probabilities
+    if needs_probabilities(model.decision):
         every = [member for member in every if member[1] > 0]
     return [member for member in every if member[0] in objectives]
 

@@ -13,13 +13,17 @@ import numpy as np
 
 from robustruct.engines.local import MemoryShards
 from robustruct.losses import as_loss
+from robustruct.metrics import ComparedLabels
 from robustruct.models.fitting.choice import Setting
+from robustruct.models.fitting.targets import Target
 from robustruct.models.prediction import HeldOut
+from robustruct.models.spans import candidates
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
+from robustruct.spans import SpanCandidates, SpanRule, least_probability
 from robustruct.status import Status
 from robustruct.validation import check_some_weight
 
@@ -37,6 +41,8 @@ class Variant(NamedTuple):
 
     decision: str
     scale: float = 1.0
+    rule: SpanRule | None = None
+    """Of the decision "spans"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +154,9 @@ class Fold:
         train: np.ndarray,
         test: np.ndarray,
         groups: np.ndarray | None = None,
+        target: Target | None = None,
     ) -> None:
+        """``target`` is what answers are judged by, instead of their cost."""
         self.model, self.plan, self.test = copy.copy(model), plan, test
         self.groups = None if groups is None else groups[test]
         self.model.verbose, self.model.tol = 0, trial_tol(model)
@@ -158,8 +166,10 @@ class Fold:
         cost = as_loss(model.loss).matrix(plan.classes)
         weight = given.share[test] * plan.weight
         self.held_out = HeldOut(held.design, held.labels, cost, held.node_weight, weight)
+        self.target = target
         self.fits: dict[Setting, Fit] = {}
         self.scores: Scores
+        self.spans: SpanCandidates | None
         self.seconds = 0.0
         """How long the last fit took."""
 
@@ -184,7 +194,7 @@ class Fold:
         self.fits[setting] = Fit(progress.theta, state)
         for name, value in plan.learnt().items():
             setattr(model, name, value)
-        self.scores = model._scores(self.held_out.design, progress.theta)
+        self.scores, self.spans = model._scores(self.held_out.design, progress.theta), None
         self.seconds = time.perf_counter() - started
         return progress.status(passes)
 
@@ -220,8 +230,40 @@ class Fold:
         model = self.model
         model.decision = model.decision_ = variant.decision
         model.decision_scale_ = variant.scale
-        decided = model._decide(self.scores, self.held_out.node_weight)
-        return Trial(self.held_out.costs(decided), self.held_out.weights, self.groups)
+        if variant.rule is None:
+            return self.judged(model._decide(self.scores, self.held_out.node_weight))
+        return self.judged(model._by_spans(self.scores, self._candidates(), variant.rule))
+
+    def judged(self, decided: np.ndarray) -> Trial:
+        """What answers (N,) cost, or are worth by the target."""
+        held_out = self.held_out
+        if self.target is None:
+            return Trial(held_out.costs(decided), held_out.weights, self.groups)
+        batch = held_out.design.batch
+        true, predicted = batch.to_user(held_out.truth), batch.to_user(decided)
+        sizes = np.diff(batch.node_offsets)
+        compared = ComparedLabels(true, predicted, sizes, self.plan.classes)
+        return Trial(*self.target.costs(compared, held_out.sample_weight), self.groups)
+
+    def _candidates(self) -> SpanCandidates:
+        """All spans that a rule of the target may predict, after the last fit."""
+        if self.spans is None:
+            assert self.target is not None
+            self.scores = self.model._feasible(self.scores)
+            least = min(map(least_probability, self.target.rules))
+            self.spans = candidates(self.model, self.scores, least)
+        return self.spans
+
+    def by_spans(self) -> dict[Variant, Trial]:
+        """What the decision by spans is worth under each rule."""
+        assert self.target is not None
+        variants = [Variant("spans", rule=rule) for rule in self.target.rules]
+        return {one: self.cost(one) for one in variants}
+
+    def constant(self) -> Trial:
+        """What the commonest label is worth, predicted everywhere."""
+        truth = self.held_out.truth
+        return self.judged(np.full_like(truth, np.bincount(truth).argmax()))
 
     def explored(self, decision: str, scaled: bool) -> dict[Variant, Trial]:
         """What a decision costs, at a scale of 1 and on from there while that does not cost more.

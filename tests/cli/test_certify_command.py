@@ -69,7 +69,7 @@ def test_groups_are_read_from_a_column(trained: Path, here) -> None:
         assert (result["n"], result["grouped"]) == (30, True)
     code, _, err = here("certify", "model", "held.conll", "--groups", "7", cwd=trained)
     assert code == 3
-    assert "no column '7' to read groups from; line 1 has columns 0 to 2" in err
+    assert "there is no column '7': the tokens have 3 columns" in err
 
 
 def test_groups_of_json_lines_are_fields(tmp_path: Path) -> None:
