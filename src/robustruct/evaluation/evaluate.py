@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.evaluation.predict_files import CHUNK, answered
 from robustruct.formats.corpus import chunks
 from robustruct.formats.sample import Format
@@ -228,6 +228,12 @@ def compared_file(
     as_known = known_labels(model.classes_)
     answers = answered(model, form, lines, labelled=True, watch=watch, digests=digests, looks=looks)
     for sample, answer in answers:
+        if any(label is None or isinstance(label, list) for label in sample.labels or ()):
+            raise FileFormatError(
+                lines.name,
+                sample.line,
+                "a label is known in part; predictions are judged by labels that are known.",
+            )
         labels = as_known(sample.labels or ())
         node_weight = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
         weight = np.asarray(node_weight, float) * sample.weight

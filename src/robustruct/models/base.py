@@ -24,6 +24,7 @@ from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.filling import LOOSE, fill_in, first_weights
 from robustruct.models.fitting.likeness import likeness, looks
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
@@ -47,6 +48,7 @@ from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.optimizers.shards import SamplesOutline, Shards
@@ -167,6 +169,8 @@ class StructuredModel(Certifying, Inspection):
             dicts or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
             A `ShardedData` holds labels and weights as well.
         y : list of label sequences, or 1-D array for a 2-D X
+            A label in a list may be None (unknown), a set (one of these) or a dict of weights
+            (votes); see "Labels known in part" in the documentation.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each sample in the objective.
         node_weight : list of arrays, optional
@@ -238,6 +242,7 @@ class StructuredModel(Certifying, Inspection):
 
                 learnt["input_"] = stored(data.format)
             optimizer = self._chosen_optimizer(shards, plan)
+            self._check_partial(plan, given)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
             checkpointing.claim(checkpoints, self, settings, *identity, given.target)
@@ -300,6 +305,15 @@ class StructuredModel(Certifying, Inspection):
         settings = copy.copy(self)
         settings.loss = as_loss(self.loss).in_order(order)
         return settings
+
+    def _check_partial(self, plan: Plan, given: FitOptions) -> None:
+        """Refuse options that labels known in part leave no room for."""
+        refused = [name for name in ("engine", "checkpoint") if getattr(given, name) is not None]
+        if plan.in_part and refused:
+            raise IncompatibleError(
+                f"some labels are known in part, and such a fit takes no {refused[0]}; leave "
+                f"{refused[0]} out, or give every node a label."
+            )
 
     def _choice(
         self,
@@ -413,12 +427,23 @@ class StructuredModel(Certifying, Inspection):
             ):
                 progress.tick = tick
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
+
+                def train(on: Any, report: Progress, theta: np.ndarray | None = None) -> None:
+                    optimizer.minimise(Task(on, report, self.max_iter, seed, theta))
+
+                local = shards if isinstance(shards, LocalShards) and shards.fills_in else None
+                if local is not None:
+                    start = first_weights(local, self.tol, train) if start is None else start
+                    local.fill_in(start)
+                    progress.tol = LOOSE * self.tol
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
                 if outline.untrained <= outline.unavoidable:  # as where there is but one label
                     progress.theta = np.zeros(outline.n_weights)
                     progress.report_start()
                 else:
                     shards.placed(optimizer).minimise(task)
+                if local is not None:
+                    progress.values = fill_in(local, progress, self.tol, train)
                 return task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
@@ -432,6 +457,10 @@ class StructuredModel(Certifying, Inspection):
         """Keep what training has found."""
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         self.status_ = progress.status(self.max_iter)
+        if progress.values:
+            self.fill_in_values_ = np.array(progress.values) + outline.taken_off
+            if self.status_ is Status.CONVERGED:
+                self.status_ = Status.LOCAL_OPTIMUM
         self.history_, self.n_iter_ = progress.history, progress.n_iter
         theta, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
