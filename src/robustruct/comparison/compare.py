@@ -15,6 +15,7 @@ from robustruct.comparison import significance
 from robustruct.comparison.examples import Example, disagreements
 from robustruct.comparison.samples import Samples, Split, splits
 from robustruct.errors import InvalidInputError
+from robustruct.guarantees.certificate import Certificate, Observed, certified_cost
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import LossLike, as_loss
 from robustruct.metrics import ComparedLabels, confusion, is_span_labelling, span_scores
@@ -260,6 +261,9 @@ class Comparison:
     ``predicted`` and ``costs`` by method, ``predictor`` and ``adversary`` of the AGM's game."""
     notes: Sequence[str]
     """Warnings of the fits."""
+    certificates: Sequence[Certificate] = ()
+    """What test samples prove about the cost of each method on new ones; empty with several splits,
+    each of which has its own models."""
 
     @property
     def recommendation(self) -> Recommendation:
@@ -410,12 +414,22 @@ def compare(
     methods, differences = _measured(
         fits, predicted, node_costs, costs, truth, weights, groups, classes, seed
     )
+    certificates = []
+    if len(parts) == 1:  # else each part has another model
+        weight = np.array([w.sum() for w in weights])
+        ends, drawn = (float(matrix.min()), float(matrix.max())), len(np.unique(groups))
+        grouped = groups if drawn < len(truth) else None
+        certificates = [
+            certified_cost(Observed(method.costs, weight, *ends, groups=grouped))
+            for method in methods
+        ]
     return Comparison(
         data=data,
         loss=loss_name or (loss if isinstance(loss, str) else type(as_loss(loss)).__name__),
         how=how,
         classes=classes,
         cost_matrix=matrix,
+        certificates=certificates,
         n_train=len(samples) if test is not None or folds is not None else len(parts[0].train),
         n_test=len(truth),
         n_test_nodes=sum(map(len, truth)),

@@ -105,6 +105,8 @@ class StructuredModel(Certifying, Inspection):
     """Whether every node has a constant feature; CRFsuite's models have none."""
     l1 = 0.0
     """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
+    worst_case_: dict[str, float]
+    """Of a game at temperature 0: see ``AGM``."""
     _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
