@@ -19,7 +19,7 @@ from robustruct.formats.corpus import Corpus
 from robustruct.formats.sample import Format
 from robustruct.formats.shards import Shard, ShardedData
 from robustruct.graphs import Graph
-from robustruct.labels import as_labels, encode_labels, sorted_labels
+from robustruct.labels import as_labels, encode_labels, sorted_labels, split_options
 
 MOST_PLACES = 3  # that a warning names: enough to look at, and it stays readable
 
@@ -198,12 +198,20 @@ def _edges(sample: Any) -> np.ndarray | None:
 
 
 def _arrays(X: Any, y: Any) -> list[np.ndarray] | None:
-    """Return the label array of each sample; None if `fit` would refuse them."""
+    """Return the label array of each sample; None if `fit` would refuse them.
+
+    Labels that are known in part stay as they are: "O" everywhere, which breaks no rule, stands
+    for them.
+    """
     if not length(y) or length(X) != length(y):
         return None
     try:
         # A str is a sequence too, of its letters: left out, it makes the lengths differ below.
-        arrays = [as_labels(labels) for labels in y if not isinstance(labels, str)]
+        arrays = [
+            as_labels(["O"] * len(labels) if split_options(labels)[1] else labels)
+            for labels in y
+            if not isinstance(labels, str)
+        ]
     except InvalidInputError:
         return None
     fits = len(arrays) == len(y) and all(

@@ -77,7 +77,7 @@ def split_options(labels: Any) -> tuple[Any, dict[int, Options]]:
             options[i] = found
         else:
             known.append(found)
-    return (known if options else labels), options
+    return known, options
 
 
 def _read(value: Any) -> Any:

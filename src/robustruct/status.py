@@ -9,6 +9,10 @@ class Status(Enum):
     """How a solver or a fit ended; each value says what happened, then what to do."""
 
     CONVERGED = "The certified gap is within the tolerance."
+    LOCAL_OPTIMUM = (
+        "Labels that are known in part were filled in until the objective stopped falling: the "
+        "certified gap is that of the last convex step, and the whole is a local optimum."
+    )
     MAX_ITER = (
         "The iterations ran out before the gap closed. Raise max_iter or tol; for a game, use "
         "solver='auto'."

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robustruct._lazy import cached_property
 from robustruct.arrays import LARGEST, SMALLEST, as_floats, is_sparse, length
 from robustruct.errors import InvalidInputError, shown, warn
 from robustruct.graphs import Batch
@@ -17,6 +18,7 @@ from robustruct.labels import (
     encode_labels,
     exactly_comparable,
     is_missing,
+    sorted_labels,
     split_options,
 )
 
@@ -104,6 +106,21 @@ class KnownLabels:
             start += int(total[s])
         known[list(options)] = False
         return cls(arrays, known, options)
+
+    @cached_property
+    def unknown(self) -> np.ndarray:
+        """(N,) bool, nodes of which nothing is known."""
+        unknown = np.zeros(len(self.known), bool)
+        unknown[[node for node, options in self.options.items() if options.unknown]] = True
+        return unknown
+
+    def classes(self) -> np.ndarray:
+        """Return the labels that some node is known to have, or to have with a weight."""
+        weighed = [label for one in self.options.values() if one.weights for label in one.labels]
+        arrays = [*self.arrays, as_labels(weighed)] if weighed else self.arrays
+        if not arrays:
+            raise InvalidInputError("y holds no label that is known; training needs some.")
+        return sorted_labels(arrays)
 
     def codes(self, classes: np.ndarray) -> np.ndarray:
         """(N,) index of each known label in ``classes``; -1 where it is not known."""

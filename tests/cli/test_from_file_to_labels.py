@@ -247,3 +247,21 @@ def test_known_labels_of_json_lines() -> None:
     assert json.loads(Path("o").read_text())["predicted"] == [3, 4]
     with pytest.raises(FileFormatError, match="no list 'labels'"):
         predict(PredictOptions(model="m", data="new.jsonl", known="labels", quiet=True))
+
+
+def test_labels_known_in_part_in_columns_and_json_lines() -> None:
+    sentences = "the DT\nsaw ?\n\nI PRP\nsaw VB|NN\n\nthe DT\nsaw NN\n\nI ?\nsaw VB\n\n"
+    train(write("part.txt", sentences), partial=True)
+    model = robustruct.load("m")
+    assert model.classes_.tolist() == ["DT", "NN", "PRP", "VB"]
+    assert model.status_.name == "LOCAL_OPTIMUM"
+    rows = [
+        {"nodes": [{"w": "the"}, {"w": "saw"}], "labels": [1, None]},
+        {"nodes": [{"w": "I"}, {"w": "saw"}], "labels": [3, [2, 4]]},
+        {"nodes": [{"w": "I"}, {"w": "saw"}], "labels": [3, 4]},
+        {"nodes": [{"w": "a"}, {"w": "saw"}], "labels": [1, 2]},
+    ]
+    train(write("g.jsonl", "\n".join(map(json.dumps, rows))))
+    assert robustruct.load("m").classes_.tolist() == [1, 2, 3, 4]
+    with pytest.raises(FileFormatError, match="line 1: a label is known in part"):
+        evaluate("g.jsonl")

@@ -188,10 +188,10 @@ def test_what_is_no_positive_number(value):
         (X3, [["a", "b"], ["b", "a"]], r"y\[1\] has 2 labels but sample 1 has 3 nodes"),
         (X3, [["a", "b"], "bab"], r"y\[1\] is 'bab'; expected the list of labels of sample 1"),
         (X3, [["a", "b"], 3], r"y\[1\] is 3"),
-        (X3, [["a", "b"], ["b", None, "a"]], r"y\[1\]: the label of node 1 is missing \(None\)"),
-        (X3, [["a", "b"], ["b", float("nan"), "a"]], r"y\[1\]: node 1 has the label nan"),
+        (X3, [["a", "b"], ["b", set(), "a"]], r"y\[1\]: node 1: the set of labels is empty"),
+        (X3, [["a", "b"], ["b", {"a": -1.0}, "a"]], r"y\[1\]: node 1: the weights of labels"),
         (X3, [[0.0, 1.0], [1.0, np.inf, 0.0]], r"y\[1\]: node 1 has the label inf"),
-        (X3, [["a", "b"], [["b"], "a", "b"]], r"y\[1\]: node 0 has the label \['b'\]"),
+        (X3, [["a", "b"], [["b", []], "a", "b"]], r"y\[1\]: node 0: a set of labels holds \[\]"),
         ([X3[0], np.ones((3, 2))], Y3, "sample 1: node features have 2 columns; expected 3"),
         ([X3[0], np.ones((0, 3))], [Y3[0], []], "sample 1 is empty"),
         ([X3[0], []], [Y3[0], []], "sample 1 is empty"),
@@ -379,7 +379,7 @@ def test_a_failed_fit_leaves_the_old_model(Model):
 
 def test_errors_say_in_fields_what_they_are_about():
     with pytest.raises(InvalidInputError) as caught:
-        CRF().fit(X3, [["a", "b"], ["b", None, "b"]])
+        CRF().fit(X3, [["a", "b"], ["b", set(), "b"]])
     error = caught.value
     assert (error.field, error.sample, error.node) == ("y", 1, 1)
     with pytest.raises(InvalidInputError) as caught:

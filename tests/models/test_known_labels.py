@@ -153,3 +153,14 @@ def test_bad_known_labels_are_errors_with_their_place(known, node, part):
         model.predict(X, known=[None] * 3 + [known] + [None] * (len(X) - 4))
     if node is not None:
         assert (error.value.sample, error.value.node, error.value.field) == (3, node, "known")
+
+
+def test_uncertainty_is_what_a_prediction_is_expected_to_cost():
+    model, X = fitted(CRF(COST), CHAIN)
+    expected = [
+        sum(r @ model.cost_[:, LABELS.index(a)] for r, a in zip(rows, labels, strict=True))
+        for rows, labels in zip(model.predict_proba(X), model.predict(X), strict=True)
+    ]
+    np.testing.assert_allclose(model.uncertainty(X), expected)
+    whole = [["O"] * 4] * len(X)
+    np.testing.assert_allclose(model.uncertainty(X, known=whole), 0.0, atol=1e-12)

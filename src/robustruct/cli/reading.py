@@ -62,6 +62,12 @@ class Layout:
         Literal["blanks", "tab"] | None,
         typer.Option(help="Columns are separated by blanks and tabs alike, or by each tab."),
     ] = None
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial", help="Labels can be known in part: ? or nothing is unknown, A|B either."
+        ),
+    ] = False
     encoding: EncodingOption = "utf-8"
     table: TableOptions = field(default_factory=TableOptions)
 
@@ -109,6 +115,10 @@ class Layout:
                 "a table is read as a whole, and the rows of a sample could be in several files; "
                 "leave out --shards."
             )
+        if self.partial:
+            raise InvalidInputError(
+                "--partial is about a file that is read as a whole; leave out --shards."
+            )
         if self.by_position:
             raise InvalidInputError(
                 f"--weights {POSITION} needs all samples in this process; shards take the number "
@@ -138,6 +148,7 @@ class Layout:
                 path,
                 form,
                 encoding=self.encoding,
+                partial=self.partial,
                 watch=lambda lines, n: show(f"{n:,} samples", pace.left(lines.fraction)),
                 **options,
             )

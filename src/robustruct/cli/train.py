@@ -265,10 +265,12 @@ def _fit_file(
     estimator: StructuredModel, options: TrainOptions, chosen: ChosenLoss, of_fit: dict[str, Any]
 ) -> float:
     """Read a file and train on it; return the time at which reading had ended."""
+    import numpy as np
+
     from robustruct.bad_labels import clean_corpus
     from robustruct.constraints import Constraints
     from robustruct.formats.recognise import stored
-    from robustruct.labels import sorted_labels
+    from robustruct.validation import KnownLabels
 
     assert options.data is not None
     data = options.data[0]
@@ -279,7 +281,8 @@ def _fit_file(
         corpus.bad_labels.warn(rules)
     held_out = _held_out(options, corpus.format)
     read = time.perf_counter()
-    labels = sorted_labels(corpus.y + ([] if held_out is None else held_out.y))
+    arrays = corpus.y + ([] if held_out is None else held_out.y)
+    labels = KnownLabels.of(arrays, np.array([len(one) for one in arrays]), False).classes()
     estimator.set_params(loss=chosen.of(labels))
     validation = None if held_out is None else (held_out.X, held_out.y)
     lines = () if held_out is None else held_out.lines

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from robustruct.errors import InvalidInputError
+from robustruct.errors import FileFormatError, InvalidInputError
 from robustruct.evaluation.predict_files import CHUNK, answered
 from robustruct.formats.corpus import chunks
 from robustruct.formats.sample import Format
@@ -216,15 +216,24 @@ def compared_file(
     lines: Lines,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    looks: list[np.ndarray] | None = None,
 ) -> Iterator[Compared]:
     """Yield (true labels, predicted labels, node weights) of the samples of a file, in chunks.
 
-    ``digests`` takes those of the samples, by which a model recognises what it was trained on.
+    ``digests`` takes those of the samples, by which a model recognises what it was trained on,
+    ``looks`` what tells whether others are like these.
 
     A label in text is matched with the model's label of the same spelling.
     """
     as_known = known_labels(model.classes_)
-    for sample, answer in answered(model, form, lines, labelled=True, watch=watch, digests=digests):
+    answers = answered(model, form, lines, labelled=True, watch=watch, digests=digests, looks=looks)
+    for sample, answer in answers:
+        if any(label is None or isinstance(label, list) for label in sample.labels or ()):
+            raise FileFormatError(
+                lines.name,
+                sample.line,
+                "a label is known in part; predictions are judged by labels that are known.",
+            )
         labels = as_known(sample.labels or ())
         node_weight = np.ones(len(labels)) if sample.node_weight is None else sample.node_weight
         weight = np.asarray(node_weight, float) * sample.weight

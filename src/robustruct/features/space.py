@@ -89,6 +89,32 @@ class Design:
         rows = take_rows(self.nodes, nodes)
         return self._of(self.batch.take(samples), rows, self.table_of[slots], self.type_of[nodes])
 
+    def induced(self, kept: np.ndarray) -> tuple[Design, np.ndarray, np.ndarray]:
+        """Restrict to some nodes (N,) bool, and the edges among them.
+
+        Return also the place of each node that is left, and the number of each sample.
+        """
+        batch = self.batch
+        of_user, edges = batch.to_user(kept), batch.user_edges
+        left = of_user[edges].all(axis=1)
+        slots, ends, user = batch.slot_of_edge[left], edges[left], np.flatnonzero(of_user)
+        cuts, edge_cuts = (
+            np.searchsorted(values, batch.node_offsets) for values in (user, ends.min(axis=1))
+        )
+        ends = np.searchsorted(user, ends)
+        structures, samples = [], np.flatnonzero(np.diff(cuts))
+        for s in samples.tolist():
+            edges = ends[edge_cuts[s] : edge_cuts[s + 1]] - cuts[s]
+            structures.append((int(cuts[s + 1] - cuts[s]), np.ascontiguousarray(edges)))
+        smaller = Batch.build(structures)
+        place = np.empty(batch.n_nodes, np.intp)
+        place[batch.node_of] = np.arange(batch.n_nodes)
+        places = place[user[smaller.node_of]]
+        row_of = self.table_row[self.table_of[slots]]
+        nodes = take_rows(self.nodes, places)
+        design = Design.build(smaller, nodes, self.edges, row_of, self.type_of[places])
+        return design, places, samples
+
     def part(self, first: int, last: int) -> Design:
         """Restrict a design of trees to samples first .. last-1; rows are views."""
         lo, hi = self.batch.node_offsets[[first, last]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from robustruct.errors import FileFormatError
 from robustruct.formats.recognise import recognised
-from robustruct.formats.sample import Format
+from robustruct.formats.sample import Format, as_options
 from robustruct.formats.text import Lines, Path
 from robustruct.labels import as_labels
 
@@ -63,6 +63,7 @@ def read_corpus(
     watch: Callable[[Lines, int], None] | None = None,
     captions: bool = False,
     part: bool = False,
+    partial: bool = False,
     **columns: Any,
 ) -> Corpus:
     """Read a labelled file in any format.
@@ -83,6 +84,9 @@ def read_corpus(
     part : bool
         Whether the file is one of several: it may then be empty, and labels stay as they are
         written, because only all files together tell whether they are numbers.
+    partial : bool
+        Whether labels of a text format can be known in part: "?" or nothing is unknown, "A|B" one
+        of several. In JSON lines these are null and a list, whatever this says.
     **columns
         Options of `ConllFormat.found`: ``label_column``, ``columns``, ``template`` and so on.
 
@@ -113,7 +117,7 @@ def read_corpus(
                 watch(lines, len(X))
         if not X and not part:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    y = label_arrays(labels, form.labels_are_text and not part)
+    y = _labels(labels, form.labels_are_text and not part, partial and form.labels_are_text)
     return Corpus(
         X,
         y,
@@ -145,6 +149,28 @@ def _known_groups(groups: list[Any], lines: Sequence[int], name: str) -> list[An
         without[0],
         "this sample has no group, but others have; give all samples one, or none.",
     )
+
+
+def _labels(labels: Sequence[Sequence[Any]], are_text: bool, partial: bool) -> list[np.ndarray]:
+    """Return labels as `label_arrays` does; where some are known in part, as Python objects."""
+    rows = [[as_options(a) for a in row] for row in labels] if partial else labels
+    kinds = {type(label) for row in rows for label in row}
+    if not kinds & {type(None), set, list}:
+        return label_arrays(rows, are_text)
+    single = [a for row in rows for a in row if not (a is None or isinstance(a, set | list))]
+    some = [a for row in rows for one in row if isinstance(one, set | list) for a in one]
+    names = [*single, *some]
+    value = dict(zip(names, as_numbers(names), strict=True)) if are_text else {}
+    arrays = []
+    for row in rows:
+        array = np.empty(len(row), dtype=object)
+        for i, label in enumerate(row):
+            if isinstance(label, set | list):
+                array[i] = {value.get(a, a) for a in label}
+            else:
+                array[i] = value.get(label, label)
+        arrays.append(array)
+    return arrays
 
 
 def chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:

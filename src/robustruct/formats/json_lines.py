@@ -6,7 +6,8 @@
                    list of numbers, of one kind throughout the file
     edges          pairs of nodes, counted from 0; without it each node is joined to the next
     edge_features  features of each edge, in the same forms; optional, but for all samples or none
-    labels         a string or number for each node
+    labels         a string or number for each node; in training also null (unknown) or a list (one
+                   of these)
     weights        weight of each node's cost; optional
     weight         weight of the sample in training; optional
     group          string or number that samples share which belong together; optional, but for all
@@ -145,7 +146,8 @@ def _sample(value: Any, number: int, labelled: bool, line: str) -> Sample:
     if labelled and labels is None:
         raise InvalidInputError('"labels" is missing; it holds one label per node.')
     if labels is not None:
-        _check_list(labels, n, "labels", _is_label, "string or finite number of 64 bits")
+        expected = "string or finite number of 64 bits"
+        _check_list(labels, n, "labels", _is_known if labelled else _is_label, expected)
     weights = value.get("weights")
     if weights is not None:
         _check_list(weights, n, "weights", _is_weight, "finite number >= 0")
@@ -202,6 +204,13 @@ def _is_label(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return _is_number(value) and abs(value) < LARGEST_LABEL
+
+
+def _is_known(value: Any) -> bool:
+    """Return whether a value says something about a label: null, one, or several."""
+    if isinstance(value, list):
+        return len(value) > 0 and all(map(_is_label, value))
+    return value is None or _is_label(value)
 
 
 def _is_weight(value: Any) -> bool:

@@ -24,6 +24,8 @@ from robustruct.models.certifying import Certifying
 from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
+from robustruct.models.fitting.filling import LOOSE, fill_in, first_weights
+from robustruct.models.fitting.likeness import likeness, looks
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
 from robustruct.models.fitting.targets import TargetLike
@@ -46,6 +48,7 @@ from robustruct.objectives.adversarial import Outline
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.certificates import Progress
 from robustruct.optimizers.checkpoints import Checkpoint, Checkpoints
+from robustruct.optimizers.local_shards import LocalShards
 from robustruct.optimizers.optimizer import Optimizer, Task
 from robustruct.optimizers.registry import check_takes, chosen
 from robustruct.optimizers.shards import SamplesOutline, Shards
@@ -102,6 +105,8 @@ class StructuredModel(Certifying, Inspection):
     """Whether every node has a constant feature; CRFsuite's models have none."""
     l1 = 0.0
     """Strength of a penalty on absolute weights; a parameter of the CRF alone."""
+    worst_case_: dict[str, float]
+    """Of a game at temperature 0: see ``AGM``."""
     _warm: Any
 
     # Subclasses with other defaults repeat this signature: scikit-learn reads it.
@@ -166,6 +171,8 @@ class StructuredModel(Certifying, Inspection):
             dicts or string lists, or a `Graph`. The rows of a 2-D array are samples of one node.
             A `ShardedData` holds labels and weights as well.
         y : list of label sequences, or 1-D array for a 2-D X
+            A label in a list may be None (unknown), a set (one of these) or a dict of weights
+            (votes); see "Labels known in part" in the documentation.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each sample in the objective.
         node_weight : list of arrays, optional
@@ -237,6 +244,7 @@ class StructuredModel(Certifying, Inspection):
 
                 learnt["input_"] = stored(data.format)
             optimizer = self._chosen_optimizer(shards, plan)
+            self._check_partial(plan, given)
             check_takes(optimizer, plan.objective, shards)
             identity = optimizer, shards, stopper, learnt["inference_"]
             checkpointing.claim(checkpoints, self, settings, *identity, given.target)
@@ -300,6 +308,15 @@ class StructuredModel(Certifying, Inspection):
         settings.loss = as_loss(self.loss).in_order(order)
         return settings
 
+    def _check_partial(self, plan: Plan, given: FitOptions) -> None:
+        """Refuse options that labels known in part leave no room for."""
+        refused = [name for name in ("engine", "checkpoint") if getattr(given, name) is not None]
+        if plan.in_part and refused:
+            raise IncompatibleError(
+                f"some labels are known in part, and such a fit takes no {refused[0]}; leave "
+                f"{refused[0]} out, or give every node a label."
+            )
+
     def _choice(
         self,
         shards: PreparedShards,
@@ -355,6 +372,8 @@ class StructuredModel(Certifying, Inspection):
         learnt = plan.learnt()
         learnt["inference_"] = "relaxed" if problem is not None and problem.relaxed else "exact"
         learnt["decision_"] = usual_decision(plan)
+        if problem is not None:
+            learnt["likeness_"] = likeness(problem.design, plan.standardization.nodes)
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
             learnt["decision_scale_"] = choice.best.scale
@@ -410,12 +429,23 @@ class StructuredModel(Certifying, Inspection):
             ):
                 progress.tick = tick
                 sums = cast(Shards, shards)  # those on workers are not asked for sums here
+
+                def train(on: Any, report: Progress, theta: np.ndarray | None = None) -> None:
+                    optimizer.minimise(Task(on, report, self.max_iter, seed, theta))
+
+                local = shards if isinstance(shards, LocalShards) and shards.fills_in else None
+                if local is not None:
+                    start = first_weights(local, self.tol, train) if start is None else start
+                    local.fill_in(start)
+                    progress.tol = LOOSE * self.tol
                 task = Task(sums, progress, self.max_iter, seed, start, earlier)
                 if outline.untrained <= outline.unavoidable:  # as where there is but one label
                     progress.theta = np.zeros(outline.n_weights)
                     progress.report_start()
                 else:
                     shards.placed(optimizer).minimise(task)
+                if local is not None:
+                    progress.values = fill_in(local, progress, self.tol, train)
                 return task.kept
         except KeyboardInterrupt:
             progress.interrupted = True
@@ -429,6 +459,10 @@ class StructuredModel(Certifying, Inspection):
         """Keep what training has found."""
         self.n_samples_, self.n_nodes_ = outline.n_samples, outline.n_nodes
         self.status_ = progress.status(self.max_iter)
+        if progress.values:
+            self.fill_in_values_ = np.array(progress.values) + outline.taken_off
+            if self.status_ is Status.CONVERGED:
+                self.status_ = Status.LOCAL_OPTIMUM
         self.history_, self.n_iter_ = progress.history, progress.n_iter
         theta, primal = progress.theta, progress.primal
         if stopper is not None and stopper.record is not None and stopper.theta is not None:
@@ -472,6 +506,15 @@ class StructuredModel(Certifying, Inspection):
 
         text = f"{type(self).__name__}: {message} {advice}"
         warn(text, ConvergenceWarning)
+
+    def _looks(self, X: Any) -> np.ndarray:
+        """(S, k) what tells whether samples look like those of training."""
+        return looks(self._encode(X)[0])
+
+    def _doubt(self, seen: np.ndarray) -> str | None:
+        """Return a sentence if new samples, by their `_looks`, are not like those of training."""
+        known = getattr(self, "likeness_", None)
+        return None if known is None else known.doubt(seen)
 
     def _previous_weights(self, plan: Plan) -> np.ndarray | None:
         """Weights of the last fit, if they mean the same."""

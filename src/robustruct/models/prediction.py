@@ -617,6 +617,14 @@ class Prediction(Estimator):
         weight = _in_order(node_weight, design.batch, flat)
         return self._risks(self._feasible(self._scores_given(design, known, flat)), weight)
 
+    def uncertainty(self, X: Any, *, known: Any = None) -> NDArray[Any]:
+        """(n_samples,) expected cost of each sample if it were labelled by ``predict`` now.
+
+        The mean of the two ends of `predict_risk`. Whoever labels by hand begins with the samples
+        where it is largest, or largest for their number of nodes.
+        """
+        return np.asarray(self.predict_risk(X, known=known).mean(axis=1))
+
     def predict_spans(
         self,
         X: Any,
@@ -711,7 +719,9 @@ class HeldOut:
 
     design: Design
     truth: np.ndarray
-    """(N,) rows of ``cost``; the samples may have labels that the model lacks."""
+    """(N,) rows of ``cost``; the samples may have labels that the model lacks.
+
+    Nodes without a label that is known have weight 0."""
     cost: np.ndarray
     """(K, k) what it costs where each known label is true to predict each that the model has."""
     node_weight: np.ndarray
@@ -734,14 +744,15 @@ class HeldOut:
     ) -> HeldOut:
         """Samples that are encoded, with labels y in the user's form; ``classes``: the model's."""
         batch = design.batch
-        arrays = label_arrays(y, np.diff(batch.node_offsets), flat)
-        known = sorted_labels([classes, *arrays])
+        labels = KnownLabels.of(y, np.diff(batch.node_offsets), flat)
+        known = sorted_labels([classes, *labels.arrays])
         costs = costs_with_unknown(as_loss(loss), known, classes)
+        codes = batch.from_user(labels.codes(known))
         return cls(
             design,
-            batch.from_user(codes_of(arrays, known)),
+            np.maximum(codes, 0),
             costs[:, encode_labels(classes, known, "classes")],
-            _in_order(node_weight, batch, flat),
+            _in_order(node_weight, batch, flat) * (codes >= 0),
             sample_weights(sample_weight, batch.n_samples),
             known,
         )

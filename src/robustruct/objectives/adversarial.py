@@ -27,6 +27,7 @@ from robustruct.formats.container import checksum
 from robustruct.game.certified import rounding_of
 from robustruct.game.game import Game, upper_bounds
 from robustruct.inference import score_of
+from robustruct.objectives.partial import PartialTruth
 from robustruct.parallel import over_samples, stretches
 from robustruct.scores import Scores
 
@@ -175,6 +176,8 @@ class Problem:
     """Strength of the penalty l1 |θ|_1 of a likelihood, beside that of alpha."""
     sample_digests: np.ndarray | None = None
     """(S,) uint64, by which samples are recognised later; None of a part of a problem."""
+    partial: PartialTruth | None = None
+    """What is known of labels that are known in part; ``labels`` agree with it."""
 
     @property
     def n_labels(self) -> int:
@@ -220,7 +223,7 @@ class Problem:
                 "table_turned": design.table_transposed,
                 "type_of": design.type_of,
             },
-            "labels": {"labels": self.labels},
+            "labels": {"labels": self.labels, **self._known_in_part},
             "weights of samples or nodes": {"share": self.share, "node_weight": self.node_weight},
             "costs": {"cost": self.cost + self.offset},
             "rules about labels": {
@@ -232,6 +235,11 @@ class Problem:
         }
         return {aspect: checksum("", arrays) for aspect, arrays in aspects.items()}
 
+    @property
+    def _known_in_part(self) -> dict[str, np.ndarray]:
+        partial = self.partial
+        return {} if partial is None else {"nodes": partial.nodes, "weights": partial.weights}
+
     def scores(self, theta: np.ndarray) -> Scores:
         """Return scores under θ; forbidden labels and pairs score -inf."""
         plain = scores(self.design, theta, self.n_labels, self.n_jobs)
@@ -239,10 +247,41 @@ class Problem:
 
     @property
     def truth(self) -> np.ndarray:
-        """(N, k) indicators of the labels; as large as scores, so not to be cached."""
+        """(N, k) indicators of the labels, or the marginals of what takes their place.
+
+        As large as scores, so not to be cached.
+        """
+        return self._indicators(None if self.partial is None else self.partial.r)
+
+    @property
+    def held(self) -> np.ndarray:
+        """(N, k) the predictor where it is held at the truth."""
+        return self._indicators(None if self.partial is None else self.partial.held)
+
+    def _indicators(self, in_part: np.ndarray | None) -> np.ndarray:
         indicators = np.zeros((len(self.labels), self.n_labels))
         indicators[np.arange(len(self.labels)), self.labels] = 1.0
+        if self.partial is not None and in_part is not None:
+            indicators[self.partial.nodes] = in_part
         return indicators
+
+    def surplus_score(self, theta: np.ndarray) -> float:
+        """Return by how much what takes the truth's place scores more than ``labels``."""
+        return 0.0 if self.partial is None else float(self.partial.surplus @ theta)
+
+    def add_surplus(self, moments: np.ndarray) -> None:
+        """Add to moments of ``labels`` what those of the truth have more."""
+        if self.partial is not None:
+            moments += self.partial.surplus
+
+    @property
+    def known_weight(self) -> np.ndarray:
+        """(N,) node weights, 0 where the label is not known: only known labels judge."""
+        if self.partial is None:
+            return self.node_weight
+        weight = self.node_weight.copy()
+        weight[self.partial.nodes[(self.partial.weights > 0.0).sum(axis=1) > 1]] = 0.0
+        return weight
 
     @cached_property
     def label_masks(self) -> tuple[np.ndarray, np.ndarray]:
@@ -271,7 +310,9 @@ class Problem:
             return float(self.node_share.sum() * T * np.log(self.n_labels)) + self.unavoidable
         if self.temperature > 0.0:
             return self._untrained_smooth()
-        if self.truth_is_predictor:
+        if self.truth_is_predictor and self.partial is not None:
+            worst = (self.held @ self.cost).max(axis=1)
+        elif self.truth_is_predictor:
             worst = self.cost.max(axis=1)[self.labels]
         else:
             row_of, masks = self.label_masks
@@ -283,7 +324,9 @@ class Problem:
         """`untrained` for T > 0; an upper bound, as rules about pairs are ignored."""
         row_of, masks = self.label_masks
         allowed = np.isfinite(masks)
-        if self.truth_is_predictor:
+        if self.truth_is_predictor and self.partial is not None:
+            costs, at = self.held @ self.cost, np.arange(len(self.labels))
+        elif self.truth_is_predictor:
             costs, at = self.cost, self.labels
         else:
             costs = (allowed / allowed.sum(axis=1, keepdims=True)) @ self.cost
@@ -318,6 +361,8 @@ class Problem:
     @cached_property
     def unavoidable(self) -> float:
         """Cost of the best predictions where the truth is known: dual with the adversary at it."""
+        if self.partial is not None:
+            return self.gain(self.truth) + self.temperature * self.partial.entropy
         least = np.diagonal(self.cost) if self.truth_is_predictor else self.cost.min(axis=0)
         return float((self.node_share * self.node_weight) @ least[self.labels])
 
@@ -345,7 +390,7 @@ class Problem:
             regrets = self._regrets(theta, p)
         else:
             over_samples(add, offsets, self.n_jobs)
-        return float(self.share @ regrets)
+        return float(self.share @ regrets) - self.surplus_score(theta)
 
     def _regrets(self, theta: np.ndarray, p: np.ndarray) -> np.ndarray:
         """(S,) regret of each sample."""
@@ -356,14 +401,18 @@ class Problem:
     def take(self, samples: np.ndarray) -> Problem:
         """The problem of some of the samples, whose shares sum to 1 again."""
         nodes, share = self.design.batch.nodes_of(samples), self.share[samples]
-        return replace(
+        taken = replace(
             self,
             design=self.design.take(samples),
             labels=self.labels[nodes],
             node_weight=self.node_weight[nodes],
             share=share / share.sum(),
             sample_digests=None,
+            partial=None,
         )
+        if self.partial is None:
+            return taken
+        return replace(taken, partial=self.partial.take(taken, samples, len(self.share)))
 
     def part(self, first: int, last: int) -> Problem:
         """Restrict a problem of trees to samples first .. last-1, for one thread."""
@@ -376,6 +425,7 @@ class Problem:
             share=self.share[first:last],
             n_jobs=1,
             sample_digests=None,
+            partial=None,
         )
 
     def _stretches(self, first: int, last: int) -> list[tuple[int, int]]:
@@ -396,6 +446,10 @@ class Problem:
             return 0.0
         expected = np.empty(len(r))
         row_of, masks = self.label_masks
+        if self.truth_is_predictor and self.partial is not None:
+            return float(
+                (self.node_share * self.node_weight) @ (r * (self.held @ self.cost)).sum(axis=1)
+            )
         for first, last in stretches(*r.shape):
             some = slice(first, last)
             if self.truth_is_predictor:

@@ -15,7 +15,7 @@ import numpy as np
 
 from robustruct.bad_labels import NONE_BAD, BadLabels, CleanCorpus
 from robustruct.constraints import Constraints, TransitionMasks
-from robustruct.errors import IncompatibleError, errors_at_lines
+from robustruct.errors import IncompatibleError, errors_at_lines, warn
 from robustruct.features import (
     Design,
     FeatureSpace,
@@ -32,13 +32,13 @@ from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import as_loss, check_costs, class_weighted, predicted_first
 from robustruct.objectives.adversarial import Problem, unit_of_temperature
 from robustruct.objectives.memory import Sizes, check_memory, need_of
+from robustruct.objectives.partial import filled, with_known
 from robustruct.validation import (
+    KnownLabels,
     check_dearest,
     check_some_weight,
     class_weights,
-    codes_of,
     is_flat,
-    label_arrays,
     node_weights,
     sample_weights,
 )
@@ -60,6 +60,8 @@ class Truth:
     """(N,)"""
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
+    known: KnownLabels
+    """The labels with what is known of those in ``codes`` that are -1."""
 
     @classmethod
     def of(
@@ -76,21 +78,42 @@ class Truth:
 
         ``flat`` samples are rows, for which y is one array.
         """
-        arrays = label_arrays(y, sizes, flat)
-        classes = sorted_labels(arrays)
-        return cls(
-            classes,
-            codes_of(arrays, classes),
-            sizes,
-            sample_weights(sample_weight, len(sizes)),
-            node_weights(node_weight, sizes, flat),
-            as_written,
-        )
+        known = KnownLabels.of(y, sizes, flat)
+        classes = known.classes()
+        own = sample_weights(sample_weight, len(sizes))
+        weights = node_weights(node_weight, sizes, flat)
+        if known.options:
+            weights[known.unknown] = 0.0
+            sample_of = np.repeat(np.arange(len(sizes)), sizes)
+            own = own * (np.bincount(sample_of, ~known.unknown, len(sizes)) > 0)
+        return cls(classes, known.codes(classes), sizes, own, weights, as_written, known)
+
+    @property
+    def n_unlabelled(self) -> int:
+        """Number of samples of which no label is known."""
+        if not self.known.options:
+            return 0
+        sample_of = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return int((np.bincount(sample_of, ~self.known.unknown, len(self.sizes)) == 0).sum())
 
     def label_counts(self) -> np.ndarray:
-        """(k,) total weight of the nodes with each label."""
+        """(k,) total weight of the nodes with each label; a set counts in equal parts."""
         weight = np.repeat(self.sample_weight, self.sizes) * self.node_weight
-        return np.bincount(self.codes, weights=weight, minlength=len(self.classes))
+        known, k = self.codes >= 0, len(self.classes)
+        counts = np.bincount(self.codes[known], weights=weight[known], minlength=k)
+        place = {label: a for a, label in enumerate(self.classes.tolist())}
+        for node, options in self.known.options.items():
+            n = len(options.labels)
+            parts = options.weights or (1.0 / max(n, 1),) * n
+            for label, part in zip(options.labels, parts, strict=True):
+                if label in place:  # else an error that names the node follows
+                    counts[place[label]] += weight[node] * part
+        return counts
+
+    @property
+    def n_judged(self) -> float:
+        """Number of nodes of which something is known, each with the weight of its sample."""
+        return float(np.repeat(self.sample_weight, self.sizes) @ ~self.known.unknown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +132,11 @@ class LabelSummary:
     as_written: bool
     """Whether labels are text of a file, whose digits may mean numbers."""
     n_nodes: float
-    """Number of nodes, each counted with the weight of its sample."""
+    """Number of nodes of which something is known, each counted with the weight of its sample."""
+    n_unlabelled: int = 0
+    """Samples of which no label is known."""
+    in_part: bool = False
+    """Whether labels of some nodes are known in part, or not at all."""
 
     @property
     def mean_node_weight(self) -> float:
@@ -122,7 +149,7 @@ class LabelSummary:
     ) -> LabelSummary:
         """Sum up one shard; node i, in the user's order, is of type ``types[type_of[i]]``."""
         of_type = {
-            kind: truth.classes[np.unique(truth.codes[type_of == t])]
+            kind: truth.classes[np.unique(truth.codes[(type_of == t) & (truth.codes >= 0)])]
             for t, kind in enumerate(types)
         }
         return cls(
@@ -132,7 +159,9 @@ class LabelSummary:
             len(truth.sizes),
             float(truth.sample_weight.sum()),
             truth.as_written,
-            float(truth.sample_weight @ truth.sizes),
+            truth.n_judged,
+            truth.n_unlabelled,
+            bool(truth.known.options),
         )
 
     def merged(self, other: LabelSummary) -> LabelSummary:
@@ -155,6 +184,8 @@ class LabelSummary:
             self.sample_weight + other.sample_weight,
             self.as_written and other.as_written,
             self.n_nodes + other.n_nodes,
+            self.n_unlabelled + other.n_unlabelled,
+            self.in_part or other.in_part,
         )
 
     def with_numbers(self) -> LabelSummary:
@@ -180,6 +211,8 @@ class LabelSummary:
             self.sample_weight,
             as_written=False,
             n_nodes=self.n_nodes,
+            n_unlabelled=self.n_unlabelled,
+            in_part=self.in_part,
         )
 
 
@@ -254,6 +287,8 @@ class Plan:
     l1: float = 0.0
     standardization: Standardization = field(default_factory=Standardization)
     """Standardization of dense features in training."""
+    in_part: bool = False
+    """Whether labels of some nodes are known in part, or not at all."""
 
     def at(self, objective: str, temperature: float, alpha: float) -> Plan:
         """Return the plan for another objective, temperature and penalty."""
@@ -286,7 +321,7 @@ class Plan:
     def retuned(self, problem: Problem) -> Problem:
         """Return the problem of the same samples with this objective, temperature and penalty."""
         relaxed = self.relaxes(problem.design.batch)
-        return replace(problem, **self._of_objective, relaxed=relaxed)
+        return filled(replace(problem, **self._of_objective, relaxed=relaxed))
 
     @property
     def _of_objective(self) -> dict[str, Any]:
@@ -351,8 +386,9 @@ class Plan:
             names = as_labels([str(label) for label in names.tolist()])
         codes = encode_labels(truth.classes, names, "y")[truth.codes]
         labels = np.ascontiguousarray(design.batch.from_user(codes))
-        self.rules.check_truth(design, labels, self.classes)
-        return Problem(
+        if not truth.known.options:
+            self.rules.check_truth(design, labels, self.classes)
+        problem = Problem(
             design=design,
             labels=labels,
             node_weight=np.ascontiguousarray(design.batch.from_user(truth.node_weight)),
@@ -363,6 +399,15 @@ class Plan:
             l1=self.l1,
             **self._of_objective,
         )
+        if truth.known.options:
+            if relaxed:
+                raise IncompatibleError(
+                    "labels that are known in part need exact inference, and these graphs are too "
+                    "wide for it; leave inference='relaxed' out, or give every node a label."
+                )
+            problem = with_known(problem, truth.known, names)
+            self.rules.check_truth(design, problem.labels, self.classes)
+        return filled(problem)
 
 
 class Settings(Protocol):
@@ -443,6 +488,12 @@ def planned(
     ``n_nodes`` and ``n_with_edges`` count nodes, and samples with edges, in this process.
     """
     labels = labels.with_numbers()
+    if labels.n_unlabelled:
+        warn(
+            f"y: no label is known in {labels.n_unlabelled} of {labels.n_samples} samples; they "
+            "are left out, as nothing can be learnt from them.",
+            UserWarning,
+        )
     check_some_weight(labels.sample_weight, "sample_weight", "sample")
     mean_weight = labels.mean_node_weight
     check_some_weight(mean_weight, "node_weight", "node")
@@ -477,6 +528,7 @@ def planned(
         inference=settings.inference,
         n_jobs=settings.n_jobs,
         l1=float(settings.l1),
+        in_part=labels.in_part,
     )
     alpha = plan.usual_alpha(temperature) if settings.alpha is None else settings.alpha
     return replace(plan, alpha=float(alpha))

@@ -37,23 +37,29 @@ class LowerBounds:
     a bad θ would prove nothing.
     """
 
-    def __init__(self, alpha: float, squares: np.ndarray, l1: np.ndarray) -> None:
-        """``squares`` (rows,): s of core/vectors.c; ``l1`` (n_weights,), or (1,) if constant."""
-        self.penalties = squares, alpha, l1
+    def __init__(
+        self, alpha: float, squares: np.ndarray, l1: np.ndarray, least: float = 0.0
+    ) -> None:
+        """``squares`` (rows,): s of core/vectors.c; ``l1`` (n_weights,), or (1,) if constant.
+
+        ``least`` is the entropy of the truth, where it is a distribution.
+        """
+        self.penalties, self.least = (squares, alpha, l1), least
         self.entropy = 0.0
         self.gradient: np.ndarray | None = None
 
     def bound(self, loss: float, theta: np.ndarray, gradient: np.ndarray) -> float:
         """Return the better bound of θ and the average; loss and gradient have no penalties."""
-        entropy = loss - float(gradient @ theta)
+        entropy = loss - float(gradient @ theta) - self.least
         if self.gradient is None:
             self.entropy, self.gradient = entropy, gradient.copy()
-            return self._best(entropy, gradient)
+            return self.least + self._best(entropy, gradient)
         self.entropy += (1.0 - INERTIA) * (entropy - self.entropy)
         self.gradient *= INERTIA
         add_multiple(self.gradient, 1.0 - INERTIA, gradient)
         # Early on the average lags behind, so the last distribution may prove more.
-        return max(self._best(entropy, gradient), self._best(self.entropy, self.gradient))
+        best = max(self._best(entropy, gradient), self._best(self.entropy, self.gradient))
+        return self.least + best
 
     def _best(self, entropy: float, gradient: np.ndarray) -> float:
         """Maximise c H − conjugate(c G) over c by Newton's method."""
@@ -75,6 +81,7 @@ class Likelihood:
         self.observed = labelling_features(
             problem.design, problem.labels, problem.n_labels, problem.share
         )
+        problem.add_surplus(self.observed)
 
     def __call__(
         self, theta: np.ndarray, slack: float = 0.0, anew: bool = False
@@ -87,5 +94,5 @@ class Likelihood:
         nodes = problem.node_share[:, None] * gibbs.nodes
         gradient = adjoint(problem.design, nodes, gibbs.table_sums, problem.n_jobs)
         gradient -= self.observed
-        value = float(problem.share @ regret)
+        value = float(problem.share @ regret) - problem.surplus_score(theta)
         return value, gradient, value

@@ -60,7 +60,7 @@ class SmoothObjective:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.player = TRUTH if problem.truth_is_predictor else FREE
+        self.player = TRUTH if problem.truth_is_predictor and problem.partial is None else FREE
         if not problem.cost.any():
             self.player = NOBODY
         design = problem.design
@@ -161,7 +161,7 @@ class SmoothObjective:
         )
         arguments = self.arrays, theta, costs, settings, regrets
         over_samples(smooth_regrets, problem.design.batch.node_offsets, problem.n_jobs, *arguments)
-        return float(problem.share @ regrets)
+        return float(problem.share @ regrets) - problem.surplus_score(theta)
 
     def moments(self, adversary: GibbsAdversary, out: np.ndarray) -> float:
         """Write G(q) into ``out``, and return the dual without its penalty."""
@@ -182,4 +182,5 @@ class SmoothObjective:
         excess = Excess(problem.labels, r, problem.node_share)
         transposed_product(design.nodes, excess, node_block, problem.n_jobs)
         transposed_product(design.edges, sums.reshape(-1, k * k), edge_block.reshape(-1, k * k), 1)
+        problem.add_surplus(out)
         return problem.gain(r) + problem.temperature * float(problem.share @ adversary.entropy)

@@ -130,6 +130,8 @@ class Progress:
     least_fall: float = field(init=False, default=0.0)
     """Part of the gap that must be gone when passes have doubled, or training has stalled."""
     stalled: bool = field(init=False, default=False)
+    values: list[float] = field(init=False, default_factory=list)
+    """The objective after each round, where labels are filled in."""
     _has_passed: bool = field(init=False, default=False)
     resumed: bool = field(init=False, default=False)
     """Whether bounds and variables were read from a file."""
@@ -139,6 +141,16 @@ class Progress:
     def __post_init__(self) -> None:
         self.started = self.clock()
         self.theta = np.zeros(self.problem.n_weights)
+
+    def next_round(self, problem: Problem | Outline, tol: float) -> Progress:
+        """Return progress with a problem that labels were filled in for, by the same clock."""
+        left = None
+        if self.max_time is not None:
+            left = max(self.max_time - (self.clock() - self.started), 0.0)
+        watch, tick, every = self.watch, self.tick, self.check_every
+        return Progress(
+            problem, tol, watch, tick, check_every=every, max_time=left, clock=self.clock
+        )
 
     @property
     def n_iter(self) -> int:

@@ -103,7 +103,22 @@ class CentredAscent:
         self.mixed = self._mixed_bounds()
         if centre is not None:
             self.centre[:] = self.scales.divided(centre)
+        if any(one.partial for one in (shards.local_problems or {}).values()):
+            self._place()
+        elif centre is not None:
             self._settle()
+
+    def _place(self) -> None:
+        """Begin at the weights in ``centre`` whatever the moments are, which need not be 0.
+
+        Adversaries cannot begin at every distribution that takes the truth's place, and after it
+        has been filled in they are where they were. The centre makes up for their moments.
+        """
+        start, scale = self.centre.copy(), self.alpha + self.kappa
+        self.shards.moments(self.theta)
+        left = np.repeat(scale - self.alpha * self.squares, len(start) // len(self.squares))
+        self.centre[:] = (scale * start - self.theta) / left
+        self.theta[:] = start
 
     def _mixed_bounds(self) -> MixedBounds:
         outline = self.outline
@@ -352,6 +367,7 @@ class DualAscent(Optimizer):
 
     name: ClassVar[str] = "dual_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge"})
+    takes_partial: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
         """See `fit_ascent`; a warm start goes on from the strategies of the earlier fit too."""

@@ -65,7 +65,7 @@ class DualVariables:
             self.q = LabellingMixtures(batch, problem.labels, k)
         else:
             self.q = EdgePairs.at(batch, problem.labels, k)
-        self.p0 = problem.truth if problem.truth_is_predictor else even_predictor(problem)
+        self.p0 = problem.held if problem.truth_is_predictor else even_predictor(problem)
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
         self.kept: KeptRows | None = None
@@ -92,6 +92,13 @@ class DualVariables:
             TableRows(design.table_of, design.table_row, design.table_transposed.astype(np.intp)),
             Rules(*self.problem.label_masks, rules.pairs.flatten()),
         )
+
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Adversaries of single labellings stay at the truth, as the best ones have no moments."""
+
+    def rebased(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+        self.problem = problem
 
     def _predictor(self, mu: float) -> Predictor:
         if self._held is None or self._held[0] != mu:
@@ -250,6 +257,7 @@ class DualVariables:
         child, parent = batch.child[slots], batch.parent[slots]
         np.add.at(sums, (design.table_of[slots], truth[child], truth[parent]), share[child])
         adjoint(design, Excess(truth, q.r, share), sums, problem.n_jobs, out)
+        problem.add_surplus(out)
 
     def gain(self) -> float:
         """The part of the dual that is not the penalty."""

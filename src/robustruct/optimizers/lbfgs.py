@@ -52,7 +52,8 @@ def penalised(
 def lower_bounds(shards: Shards) -> LowerBounds:
     """Bounds for these samples' objective, from what is yet to be evaluated."""
     outline, scales = shards.outline, shards.tuning.scales
-    return LowerBounds(outline.alpha, scales.squares, scales.scaled_l1(outline.l1))
+    l1 = scales.scaled_l1(outline.l1)
+    return LowerBounds(outline.alpha, scales.squares, l1, outline.unavoidable)
 
 
 class LBFGSState:
@@ -240,6 +241,7 @@ class LBFGS(Optimizer):
     name: ClassVar[str] = "lbfgs"
     objectives: ClassVar[frozenset[str]] = frozenset({"likelihood"})
     takes_l1: ClassVar[bool] = True
+    takes_partial: ClassVar[bool] = True
 
     def minimise(self, task: Task) -> None:
         """See `fit_likelihood`."""

@@ -21,6 +21,7 @@ from robustruct.core.vectors import follow_centre, mark_columns, take_changes
 from robustruct.features import SparseRows
 from robustruct.objectives.adversarial import Outline, Problem, fingerprint_of
 from robustruct.objectives.likelihood import Likelihood
+from robustruct.objectives.partial import filled
 from robustruct.objectives.relaxed import RelaxedLikelihood
 from robustruct.optimizers.certificates import inside
 from robustruct.optimizers.dual_variables import DualVariables
@@ -61,6 +62,12 @@ class Variables(Protocol):
     def moments(self, out: np.ndarray) -> None:
         """Into ``out``: G(q), recomputed."""
 
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Begin where these weights put the adversaries."""
+
+    def rebased(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+
     def gain(self) -> float:
         """The part of the dual that is not the penalty."""
 
@@ -94,6 +101,13 @@ class ShardState:
     @cached_property
     def likelihood(self) -> Likelihood | RelaxedLikelihood:
         return RelaxedLikelihood(self.problem) if self.problem.relaxed else Likelihood(self.problem)
+
+    def rebase(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+        self.given, self.problem = problem, self.tuning.scales.scaled(problem)
+        self.__dict__.pop("likelihood", None)
+        if "dual" in self.__dict__:
+            self.dual.rebased(self.problem)
 
     def order(self, number: int, spec: PassSpec) -> np.ndarray:
         """The samples to visit; their order depends on the seed, the pass and the shard alone."""
@@ -132,6 +146,37 @@ class LocalShards:
         """Reset the dual variables and use other settings."""
         self.tuning = tuning
         self.shards = {n: ShardState(shard.given, tuning) for n, shard in self.shards.items()}
+
+    @property
+    def fills_in(self) -> bool:
+        """Whether some labels are filled in by the model."""
+        partial = [shard.given.partial for shard in self.shards.values()]
+        return any(one is not None and one.fills_in for one in partial)
+
+    @property
+    def conjugate(self) -> float:
+        """V*(μ) of the labels filled in; with the primal, the value that training lowers."""
+        partial = [shard.given.partial for shard in self.shards.values()]
+        return sum(one.conjugate for one in partial if one is not None)
+
+    def surplus_score(self, theta: np.ndarray) -> float:
+        """See `Problem.surplus_score`; of all shards."""
+        return sum(shard.given.surplus_score(theta) for shard in self.shards.values())
+
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Let adversaries begin where these weights put them, if they can begin anywhere."""
+        for shard in self.shards.values():
+            if self.tuning.natural:
+                shard.dual.begin_at(theta)
+
+    def fill_in(self, theta: np.ndarray) -> None:
+        """Fill labels in under these weights; adversaries stay where they are."""
+        self.rebase({n: filled(shard.given, theta) for n, shard in self.shards.items()})
+
+    def rebase(self, problems: Mapping[int, Problem]) -> None:
+        """Go on with other distributions in the truth's place; adversaries stay where they are."""
+        for number, problem in problems.items():
+            self.shards[number].rebase(problem)
 
     @property
     def first(self) -> ShardState:

@@ -83,7 +83,11 @@ def smooth_ascent(shards: Shards, centre: np.ndarray | None = None) -> CentredAs
         if first.cost.any() and first.temperature < COLDEST * first.cost_scale:
             return ColdAscent(problems, centre=centre)
     pull = GIBBS_PULL * shards.outline.alpha
-    shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
+    if not shards.tuning.natural:  # else labels were filled in since adversaries were trained
+        shards.retune(replace(SMOOTH, scales=shards.tuning.scales, pull=pull))
+        if centre is not None and any(one.partial for one in (problems or {}).values()):
+            assert isinstance(shards, LocalShards)
+            shards.begin_at(shards.tuning.scales.divided(centre))
     return GibbsAscent(shards, centre=centre)
 
 
@@ -98,6 +102,7 @@ class NaturalAscent(Optimizer):
 
     name: ClassVar[str] = "natural_ascent"
     objectives: ClassVar[frozenset[str]] = frozenset({"game", "hinge", "likelihood"})
+    takes_partial: ClassVar[bool] = True
 
     def refusal(self, shards: SamplesOutline) -> str | None:
         """Relaxed games have no single Gibbs distribution."""

@@ -29,6 +29,8 @@ from robustruct.core.structs import (
     SmoothCall,
     VisitStats,
 )
+from robustruct.features import scores, split_weights
+from robustruct.features.matrix import product
 from robustruct.objectives.adversarial import Problem, even_predictor
 from robustruct.objectives.smooth import SmoothObjective, padded
 from robustruct.optimizers.shards import PassSpec
@@ -51,27 +53,70 @@ class NaturalVariables:
         batch = problem.design.batch
         rules = self.objective.rules
         mu = tuning.mu * np.ptp(problem.cost)
-        self.inv_mu = 1.0 / mu if self.objective.player == FREE else 0.0
+        plays = self.objective.player == FREE and not problem.truth_is_predictor
+        self.inv_mu = 1.0 / mu if plays else 0.0
         self.last_gap, self.temperature = np.inf, np.inf
         # Of few samples eight would be so many that θ moves too far under all of them.
         self.at_once = min(AT_ONCE, max(1, batch.n_samples // 100))
-        # Only a free predictor has a centre.
-        self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
+        if self.objective.player == FREE and not plays:
+            self.p0 = padded(problem.held, 0.0)
+        else:  # only a free predictor has a centre
+            self.p0 = padded(even_predictor(problem)[: batch.n_nodes if self.inv_mu else 0], 0.0)
         nodes, tables, truth = self.objective.node_rows, self.objective.table_rows, problem.labels
         natural = np.empty((len(nodes) + len(tables), self.objective.width), np.float32)
         one_kind = len(rules.unary_mask) == 1
         natural[nodes] = rules.unary_mask[0 if one_kind else rules.node_kind]
         natural[nodes, truth] = CERTAIN
+        if problem.partial is not None:
+            self._open(natural, rules.unary_mask)
         natural[tables.reshape(-1, problem.n_labels)] = rules.pair_mask
         marginals = np.zeros_like(natural)
         marginals[nodes, truth] = 1.0
         gamma = np.ones(batch.n_samples, np.float32)
         self.adversary = GibbsAdversary(natural, marginals, np.zeros(batch.n_samples), gamma)
         self._count_truth()
+        if problem.partial is not None:  # marginals of what takes the truth's place
+            self.objective.moments(self.adversary, np.empty(problem.n_weights))
         self.gap = np.full(batch.n_samples, np.inf)
         self.predictor_regret = np.zeros(batch.n_samples)
         self.regrets = np.full(batch.n_samples, np.inf)
         self._gain: float | None = None
+
+    def _open(self, natural: np.ndarray, masks: np.ndarray) -> None:
+        """Into ``natural``: the labels that are possible, where these are known in part."""
+        partial, k = self.problem.partial, self.problem.n_labels
+        assert partial is not None
+        rows = self.objective.node_rows[partial.nodes]
+        kind = self.objective.rules.node_kind[partial.nodes]
+        start = np.log(np.maximum(partial.weights, np.exp(-CERTAIN)))
+        natural[rows] = masks[0 if len(masks) == 1 else kind]
+        natural[rows[:, None], np.arange(k)] += start
+
+    def begin_at(self, theta: np.ndarray) -> None:
+        """Let every adversary be the best one against p0 under these weights."""
+        problem, adversary, k = self.problem, self.adversary, self.problem.n_labels
+        T, rules = problem.temperature, self.objective.rules
+        nodes = scores(problem.design, theta, k, problem.n_jobs).unary
+        if self.objective.player == FREE:
+            p0 = self.p0[:, :k].astype(float)
+            nodes += problem.node_weight[:, None] * (p0 @ problem.cost)
+        elif problem.truth_is_predictor:
+            nodes += problem.node_weight[:, None] * problem.cost[problem.labels]
+        nodes = (nodes - nodes.max(axis=1, keepdims=True)) / T
+        _, edges = split_weights(problem.design, theta, k)
+        tables = product(problem.design.edges, edges.reshape(-1, k * k), problem.n_jobs)
+        tables = (tables - tables.max(axis=1, keepdims=True)) / T
+        own = tables.reshape(-1, k, k)[self.objective.samples.row]
+        kind = rules.node_kind if len(rules.unary_mask) > 1 else np.zeros(1, np.intp)
+        adversary.natural[self.objective.node_rows] = padded(nodes, 0.0) + rules.unary_mask[kind]
+        at = self.objective.table_rows.reshape(-1, k)
+        adversary.natural[at] = padded(own, 0.0) + rules.pair_mask
+        self.objective.moments(adversary, np.empty(problem.n_weights))
+
+    def rebased(self, problem: Problem) -> None:
+        """Go on with another distribution in the truth's place."""
+        self.problem = self.objective.problem = problem
+        self._gain = None
 
     def _count_truth(self) -> None:
         """Into the sums: the edges of the truth."""
@@ -176,6 +221,8 @@ class NaturalVariables:
             some = np.ascontiguousarray(order[first : first + BATCHES_A_CALL * at_once])
             counters = np.array([0, 0, min(at_once, len(some)), 0], np.int64)
             together(natural_visits, [(t == 0, counters, len(some), some, call) for t in threads])
+        if problem.truth_is_predictor:  # held, it gives nothing away
+            self.predictor_regret[:] = 0.0
 
     def _temperature(self, number: int) -> float:
         """T for the visits of a pass: small temperatures are reached from above, by halves."""

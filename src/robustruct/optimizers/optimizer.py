@@ -40,6 +40,9 @@ class Optimizer(ABC):
     objectives: ClassVar[frozenset[str]]
     """Which objectives it takes: "game" (AGM), "hinge" (SSVM), "likelihood" (CRF)."""
     takes_l1: ClassVar[bool] = False
+    takes_partial: ClassVar[bool] = False
+    """Whether it takes labels that are known in part: moments then are those of `Problem.truth`,
+    not of ``labels``."""
     """Whether it takes a penalty on absolute weights too."""
 
     def refusal(self, shards: SamplesOutline) -> str | None:

@@ -90,6 +90,12 @@ def check_takes(optimizer: Optimizer, objective: str, shards: SamplesOutline) ->
             f"optimizer={optimizer.name!r} takes no penalty on absolute weights; use "
             "optimizer='auto' with l1 > 0."
         )
+    problems = (shards.local_problems or {}).values()
+    if any(one.partial for one in problems) and not optimizer.takes_partial:
+        raise IncompatibleError(
+            f"optimizer={optimizer.name!r} needs the label of every node; use "
+            f"optimizer={AUTO[objective]!r} where labels are known in part."
+        )
     refusal = optimizer.refusal(shards)
     if refusal is not None:
         raise IncompatibleError(f"{refusal}; use optimizer='auto'.")

@@ -171,7 +171,10 @@ class Scales:
         d = self.n_columns[0]
         scales, design = self._of_columns, problem.design
         nodes, edges = _times(design.nodes, scales[:d]), _times(design.edges, scales[d:])
-        return replace(problem, design=replace(design, nodes=nodes, edges=edges))
+        partial = problem.partial
+        if partial is not None:
+            partial = partial.scaled(self.of_rows)
+        return replace(problem, design=replace(design, nodes=nodes, edges=edges), partial=partial)
 
 
 UNSCALED = Scales(np.zeros(0, np.intp), np.zeros(0), (0, 0), 0)

@@ -108,10 +108,10 @@ def best_constant(plan: Plan, problem: Problem) -> Trial:
     starts = problem.design.batch.node_offsets[:-1]
     per_sample = problem.share * plan.weight
     costs = [
-        per_sample * np.add.reduceat(problem.node_weight * of_label[problem.labels], starts)
+        per_sample * np.add.reduceat(problem.known_weight * of_label[problem.labels], starts)
         for of_label in plan.cost.T
     ]
-    weights = per_sample * np.add.reduceat(problem.node_weight, starts)
+    weights = per_sample * np.add.reduceat(problem.known_weight, starts)
     return Trial(min(costs, key=np.sum), weights)
 
 
@@ -165,7 +165,7 @@ class Fold:
         self.shards, held = shards.part(train), given.take(test)
         cost = as_loss(model.loss).matrix(plan.classes)
         weight = given.share[test] * plan.weight
-        self.held_out = HeldOut(held.design, held.labels, cost, held.node_weight, weight)
+        self.held_out = HeldOut(held.design, held.labels, cost, held.known_weight, weight)
         self.target = target
         self.fits: dict[Setting, Fit] = {}
         self.scores: Scores
