@@ -243,8 +243,9 @@ def tables(results: Sequence[Result]) -> list[Table]:
     bounds, controlled, sets_of, reviewed = [], [], [], []
     for r in results:
         name = r["data"]
-        rows = [(f"{size} samples", found) for size, found in r["bounds"].items()]
-        rows.append((f"{list(r['bounds'])[-1]} samples, per node", r["per node"]))
+        sizes = sorted(r["bounds"], key=int)  # JSON keeps them as text
+        rows = [(f"{size} samples", r["bounds"][size]) for size in sizes]
+        rows.append((f"{sizes[-1]} samples, per node", r["per node"]))
         for what, found in rows:
             bounds.append([
                 f"{name}, {what}", f"{r['cost']:.4f}", f"{found['violated']:.3f}",
@@ -296,12 +297,14 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
 
 def main() -> None:
-    args = options("promises", __doc__).parse_args()
+    parser = options("promises", __doc__)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA, help="data sets (all)")
+    args = parser.parse_args()
     settings = {"limit": args.limit, "draws": DRAWS, "splits": SPLITS}
     experiment = Experiment(args, settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        keys: list[Key] = [{"data": data} for data in DATA]
+        keys: list[Key] = [{"data": data} for data in args.data]
         results = experiment.run(functools.partial(solve, settings), keys, "data sets")
     experiment.report(tables(results), results)
 

@@ -263,3 +263,21 @@ def test_a_decision_that_a_model_cannot_make_is_noted() -> None:
     found = compare(counter("train", 6), counter("test", 2), decision="bayes", alpha=[1.0])
     assert any("AGM cannot decide by 'bayes'" in note for note in found.notes)
     assert {m.name: m.model.decision_ for m in found.methods}["CRF"] == "bayes"
+
+
+def test_methods_are_compared_by_a_target() -> None:
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(60):
+        labels = rng.choice(["B-x", "O", "O"], size=5)
+        X.append(rng.normal(size=(5, 1)) + 1.5 * (labels == "B-x")[:, None])
+        y.append(labels.tolist())
+    train, test = Samples(X[:35], y[:35]), Samples(X[35:], y[35:])
+    compared = compare(train, test, alpha=[0.1, 0.01], target="span_f1", loss_name="1 - span_f1")
+    for method in compared.methods:
+        assert method.cost == pytest.approx(1 - method.span_f1, abs=1e-9)
+        assert method.span_f1 == pytest.approx(span_scores(y[35:], method.predicted)[0].f1)
+        assert method.low <= method.cost <= method.high
+        assert not hasattr(method.model, "forecast_")
+    assert {method.model.decision_ for method in compared.methods} <= {"map", "bayes", "spans"}
+    assert "1 - span_f1" in compared.as_dict()["loss"]

@@ -198,3 +198,16 @@ def test_a_long_line_is_thinned_but_keeps_its_ends_and_its_mark() -> None:
     tips = Page(line_chart(chart)).tips()
     assert len(tips) <= 121
     assert {"point 0", "point 4321", f"point {n - 1}"} <= set(tips)
+
+
+def test_bounds_and_worst_cases_are_in_the_page(sequences: Comparison) -> None:
+    text = re.sub(r"<[^>]*>", "", render(sequences))
+    assert len(sequences.certificates) == len(sequences.methods)
+    for method, certificate in zip(sequences.methods, sequences.certificates, strict=True):
+        assert certificate.mean <= certificate.upper <= sequences.cost_matrix.max()
+        assert certificate.n == sequences.n_test
+        assert f"a node costs at most {certificate.upper:.4g}" in text
+        assert f"{method.name}: With 95 % confidence" in text
+    for method in sequences.methods:
+        guarded = f"{method.name}: the worst case that the fit guards against" in text
+        assert guarded == hasattr(method.model, "worst_case_")

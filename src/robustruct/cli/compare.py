@@ -24,7 +24,9 @@ from robustruct.cli.options import (
     JsonOption,
     MaxIterOption,
     QuietOption,
+    TargetOption,
     alphas_of,
+    target_of,
 )
 from robustruct.cli.output import check_writable
 from robustruct.cli.reading import Layout
@@ -63,6 +65,7 @@ class CompareOptions:
     costs: CostOptions = field(default_factory=CostOptions)
     alpha: AlphaOption = None
     decision: DecisionOption = None
+    target: TargetOption = None
     constraints: ConstraintsOption = None
     bad_labels: BadLabelsOption = "repair"
     max_iter: MaxIterOption = 1000
@@ -170,10 +173,11 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
             others,
             chosen,
             data=Path(data).name if data else "handwritten digits that count",
-            loss_name=options.costs.name(default),
+            loss_name=_judged_by(options, default),
             folds=options.folds,
             alpha=alphas_of(options.alpha or ()) or AUTO,
             decision=options.decision or AUTO,
+            target=target_of(options.target),
             constraints=Constraints(options.constraints, bad_labels=options.bad_labels),
             max_iter=options.max_iter,
             max_time=options.max_time or None,
@@ -191,12 +195,22 @@ def _compared(samples: Samples, others: Samples | None, options: CompareOptions)
         arguments = {**comparison.recommendation.options, "constraints": options.constraints}
         if options.bad_labels != "repair":
             arguments["bad-labels"] = options.bad_labels
+        if "auto" in arguments.values() or arguments["decision"] == "spans":
+            arguments["target"] = options.target
         command = ["robustruct", "train", data, "-o", "MODEL"]
         for option, value in arguments.items():
             command += [] if value is None else [f"--{option}", value]
         command += options.costs.as_arguments(default)
         result["recommendation"]["command"] = shlex.join(command)
     return result
+
+
+def _judged_by(options: CompareOptions, default: str) -> str:
+    """Return what models are compared by, in words."""
+    target = options.target
+    if target is None:
+        return options.costs.name(default)
+    return target if target.startswith("span_cost") else f"1 - {target}"
 
 
 def _summary(result: dict[str, Any]) -> str:

@@ -15,16 +15,19 @@ from robustruct.comparison import significance
 from robustruct.comparison.examples import Example, disagreements
 from robustruct.comparison.samples import Samples, Split, splits
 from robustruct.errors import InvalidInputError
+from robustruct.guarantees.certificate import Certificate, Observed, certified_cost
 from robustruct.labels import as_labels, encode_labels, sorted_labels
 from robustruct.losses import LossLike, as_loss
-from robustruct.metrics import confusion, is_span_labelling, span_scores
+from robustruct.metrics import ComparedLabels, confusion, is_span_labelling, span_scores
 from robustruct.models import AGM, CRF, SSVM, AutoModel
 from robustruct.models.base import StructuredModel
 from robustruct.models.fitting.selection import CutShort, trustworthy
 from robustruct.models.fitting.splitting import group_codes
+from robustruct.models.fitting.targets import Target, TargetLike, in_lists
 from robustruct.models.parameters import check_parameters
 from robustruct.progress import duration, note
 from robustruct.status import Status
+from robustruct.validation import are_lists
 
 KINDS: dict[str, type[StructuredModel]] = {
     "auto": AutoModel,
@@ -258,6 +261,9 @@ class Comparison:
     ``predicted`` and ``costs`` by method, ``predictor`` and ``adversary`` of the AGM's game."""
     notes: Sequence[str]
     """Warnings of the fits."""
+    certificates: Sequence[Certificate] = ()
+    """What test samples prove about the cost of each method on new ones; empty with several splits,
+    each of which has its own models."""
 
     @property
     def recommendation(self) -> Recommendation:
@@ -321,6 +327,7 @@ def compare(
     folds: int | None = None,
     alpha: Any = "auto",
     decision: str = "auto",
+    target: TargetLike | None = None,
     max_time: float | None = None,
     n_examples: int = 8,
     n_jobs: int | None = None,
@@ -348,6 +355,10 @@ def compare(
         Penalties to choose from, or the one to take.
     decision : "auto", "map", "predictor" or "bayes"
         How labels are chosen, for those models that can.
+    target : str, SpanCost or function, optional
+        What each choice is made by and all are compared by in place of the cost, as for `AGM.fit`:
+        "cost" is then 1 minus an F1 or a recall, and minus the score of a function. Costs by label
+        stay those of ``loss``.
     max_time : float, optional
         Seconds that all training together may take; what is cut short is noted.
     n_examples : int
@@ -378,7 +389,7 @@ def compare(
         "verbose": verbose,
         **parameters,
     }
-    fits, notes = _all_trained(parts, decision, max_time, options)
+    fits, notes = _all_trained(parts, decision, max_time, options, target)
     predicted = {
         name: [
             as_labels(labels)
@@ -396,16 +407,29 @@ def compare(
     starts = np.cumsum([0, *map(len, truth[:-1])])
     costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
     groups = _groups(parts)
-    notes += _surprises(fits, costs, weights, len(parts))
+    if len(parts) == 1:  # else all samples have their turn in training
+        notes += _surprises(fits, costs, weights, parts[0].test)
+    if target is not None:
+        costs, weights = _by_target(target, truth, predicted, parts, classes)
     methods, differences = _measured(
         fits, predicted, node_costs, costs, truth, weights, groups, classes, seed
     )
+    certificates = []
+    if len(parts) == 1:  # else each part has another model
+        weight = np.array([w.sum() for w in weights])
+        ends, drawn = (float(matrix.min()), float(matrix.max())), len(np.unique(groups))
+        grouped = groups if drawn < len(truth) else None
+        certificates = [
+            certified_cost(Observed(method.costs, weight, *ends, groups=grouped))
+            for method in methods
+        ]
     return Comparison(
         data=data,
         loss=loss_name or (loss if isinstance(loss, str) else type(as_loss(loss)).__name__),
         how=how,
         classes=classes,
         cost_matrix=matrix,
+        certificates=certificates,
         n_train=len(samples) if test is not None or folds is not None else len(parts[0].train),
         n_test=len(truth),
         n_test_nodes=sum(map(len, truth)),
@@ -432,7 +456,11 @@ def _check_sizes(parts: Sequence[Split]) -> None:
 
 
 def _all_trained(
-    parts: Sequence[Split], decision: str, max_time: float | None, options: dict[str, Any]
+    parts: Sequence[Split],
+    decision: str,
+    max_time: float | None,
+    options: dict[str, Any],
+    target: TargetLike | None = None,
 ) -> tuple[dict[str, list[SplitFit]], list[str]]:
     """(for each kind of model a fit per split, the warnings they gave)."""
     fits: dict[str, list[SplitFit]] = {name: [] for name in KINDS}
@@ -451,7 +479,7 @@ def _all_trained(
             spent = time.perf_counter() - started
             limit = None if max_time is None else max(max_time - spent, 1e-3) * share / waiting
             waiting = max(waiting - share, share)  # never 0 for what rounding leaves
-            fit, warned = _trained(kind(**given), part.train, limit)
+            fit, warned = _trained(kind(**given), part.train, limit, target)
             if options["verbose"] and not any(fits.values()):
                 _announce(fit, len(parts), max_time)
             fits[name].append(fit)
@@ -475,14 +503,18 @@ def _note(name: str, warning: str) -> str:
 
 
 def _trained(
-    model: StructuredModel, train: Samples, max_time: float | None = None
+    model: StructuredModel,
+    train: Samples,
+    max_time: float | None = None,
+    target: TargetLike | None = None,
 ) -> tuple[SplitFit, list[str]]:
     """A fit and the warnings it gave."""
     given: dict[str, Any] = {"groups": train.groups}
-    if isinstance(model, AutoModel):  # whose parameter it is
-        model.set_params(max_time=max_time)
+    if isinstance(model, AutoModel):  # whose parameters they are
+        model.set_params(max_time=max_time, target=target)
     else:
         given["max_time"] = max_time
+        given["target"] = target if model._to_choose else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
@@ -512,19 +544,44 @@ def _surprises(
     fits: Mapping[str, Sequence[SplitFit]],
     costs: Mapping[str, np.ndarray],
     weights: Sequence[np.ndarray],
-    n_splits: int,
+    test: Samples,
 ) -> list[str]:
-    """What test samples cost against what each choice had expected; of one split only."""
+    """What test samples look like and cost, against what training samples let expect."""
     total = sum(part.sum() for part in weights)
-    if n_splits > 1 or not total > 0:
+    if not total > 0:
         return []
-    found = []
+    (model, *_) = (fit.model for (fit,) in fits.values())
+    doubt = model._doubt(model._looks(test.X))  # of the features, which are the same for all
+    found = [] if doubt is None else [doubt]
     for name, (fit,) in fits.items():
         forecast = getattr(fit.model, "forecast_", None)
         if forecast is not None:
             said = forecast.contradicted(costs[name].sum() / total, len(weights))
             found += [] if said is None else [f"{name}: {said}"]
     return found
+
+
+def _by_target(
+    target: TargetLike,
+    truth: Sequence[np.ndarray],
+    predicted: Mapping[str, Sequence[np.ndarray]],
+    parts: Sequence[Split],
+    classes: np.ndarray,
+) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """(costs of test samples under each method, a list with the weight of each) by a target."""
+    share = np.concatenate(
+        [
+            np.ones(len(test)) if test.sample_weight is None else np.asarray(test.sample_weight)
+            for test in (part.test for part in parts)
+        ]
+    )
+    lists = all(are_lists(part.test.y) for part in parts)
+    judge = Target.of(target, classes, form=in_lists if lists else list)
+    costs, weights = {}, np.ones(len(truth))
+    for name, labels in predicted.items():
+        found, weights = judge.costs(ComparedLabels.of(truth, labels), share)
+        costs[name] = found + weights if isinstance(target, str) else found
+    return costs, list(weights[:, None])
 
 
 def _groups(parts: Sequence[Split]) -> np.ndarray:

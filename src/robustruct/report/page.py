@@ -122,6 +122,7 @@ def _comparison(comparison: Comparison) -> Html:
         tag("h3", "Cost on test samples, with 95 % intervals"),
         interval_chart(charts.costs(comparison)),
         scroll(_table(comparison), "costs and training of each method"),
+        _certified(comparison),
         tag("h3", "Which differences are real"),
         tag("ul", [tag("li", str(difference)) for difference in comparison.differences]),
         tag(
@@ -144,6 +145,26 @@ def _comparison(comparison: Comparison) -> Html:
         tag("ul", [tag("li", note) for note in comparison.notes], class_="note")
         if comparison.notes
         else None,
+    )
+
+
+def _certified(comparison: Comparison) -> Html | None:
+    """Return what test samples prove about the cost of each model on new ones."""
+    if not comparison.certificates:
+        return None
+    items = [
+        tag("li", f"{method.name}: {certified}")
+        for method, certified in zip(comparison.methods, comparison.certificates, strict=True)
+    ]
+    return text(
+        tag("h3", "What each model costs at most on new samples"),
+        tag("ul", items),
+        tag(
+            "p",
+            "Each bound holds by itself; of several models the best one's is too low to be chosen "
+            "by. They are about samples like the test samples, whose neighbours must not be alike.",
+            class_="note",
+        ),
     )
 
 
@@ -188,9 +209,11 @@ def _models(comparison: Comparison) -> dict[str, StructuredModel]:
 
 
 def _convergence(comparison: Comparison) -> Html:
-    chart = charts.convergence(_models(comparison))
+    models = _models(comparison)
+    chart = charts.convergence(models)
     if not any(line.x for line in chart.lines):
         return tag("p", "All fits were exact at once.")
+    worst = {name: model.worst_case_ for name, model in models.items() if _has_worst_case(model)}
     return text(
         tag(
             "p",
@@ -199,7 +222,22 @@ def _convergence(comparison: Comparison) -> Html:
             + (" (first fold)." if len(comparison.methods[0].fits) > 1 else "."),
         ),
         line_chart(chart),
+        [
+            tag(
+                "p",
+                f"{name}: the worst case that the fit guards against costs "
+                f"{number(found['value'])} per training sample, over all label distributions whose "
+                f"mean features are within {number(found['radius'])} of those seen. A diagnostic "
+                "of the fit: it says nothing about new samples.",
+                class_="note",
+            )
+            for name, found in worst.items()
+        ],
     )
+
+
+def _has_worst_case(model: StructuredModel) -> bool:
+    return hasattr(model, "worst_case_")
 
 
 # ------------------------------------------------------------------------------ mistakes

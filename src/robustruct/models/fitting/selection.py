@@ -25,7 +25,7 @@ from robustruct.models.fitting.choice import Choice, Setting, Tried
 from robustruct.models.fitting.dependence import are_like_neighbours
 from robustruct.models.fitting.forecast import Candidates, Forecast, forecast
 from robustruct.models.fitting.splitting import group_codes, splits
-from robustruct.models.fitting.targets import Form, Target, TargetLike, implied
+from robustruct.models.fitting.targets import Form, Target, TargetLike, implied, in_lists
 from robustruct.models.fitting.trials import (
     Fold,
     Trial,
@@ -575,7 +575,7 @@ def form_of(X: Any, y: Any) -> Form:
     """Puts labels of samples into the form in which ``fit`` was given them."""
     if is_flat(X):
         return np.concatenate
-    return (lambda labels: [one.tolist() for one in labels]) if are_lists(y) else list
+    return in_lists if are_lists(y) else list
 
 
 def listed_alphas(model: StructuredModel, plan: Plan) -> list[float]:

@@ -30,6 +30,12 @@ Costs = tuple[np.ndarray, np.ndarray]
 Form = Callable[[Sequence[np.ndarray]], Any]
 """From arrays of labels to what a function is given."""
 
+
+def in_lists(labels: Sequence[np.ndarray]) -> list[list[Any]]:
+    """The form of labels that were given as lists."""
+    return [one.tolist() for one in labels]
+
+
 PARTS = 20
 """Parts of the samples that a function is asked about, each left out once: one call for each."""
 THRESHOLDS = (0.01, 0.02, *(n / 20 for n in range(1, 20)), 0.98)
