@@ -229,7 +229,7 @@ class Race:
         target = implied(target, model.decision)
         self.target = None
         if target is not None:
-            if (problem.known_weight < problem.node_weight).any():
+            if problem.partial is not None:
                 raise IncompatibleError(
                     "a target counts right and wrong labels of whole samples, and some labels in y "
                     "are not known; choose by the cost, which leaves these out."
