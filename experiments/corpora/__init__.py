@@ -4,6 +4,7 @@ They read files below the folder named by the environment variable ``ROBUSTRUCT_
 argument ``data_home``. The folder ``experiments`` has to be on the path of Python.
 """
 
+from corpora.citations import load_citations
 from corpora.conll2000 import chunking_attributes, load_conll2000
 from corpora.emotion import emotion_splits, load_emotion
 from corpora.ewt import load_ewt_pos, word_attributes
@@ -20,6 +21,7 @@ __all__ = [
     "PrunedTree",
     "chunking_attributes",
     "emotion_splits",
+    "load_citations",
     "load_conll2000",
     "load_emotion",
     "load_ewt_pos",

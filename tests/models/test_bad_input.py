@@ -52,7 +52,9 @@ def fields_agree(error):
     found = re.search(r"sample (\d+)|y\[(\d+)\]", str(error))
     if not isinstance(error, InvalidInputError) or found is None:
         return True
-    node = re.search(r"sample \d+, node (\d+)|label of node (\d+)|node (\d+) has the", str(error))
+    node = re.search(
+        r"sample \d+, node (\d+)|label of node (\d+)|node (\d+) has the|\]: node (\d+):", str(error)
+    )
     nodes = None if node is None else int(next(filter(None, node.groups())))
     return (error.sample, error.node) == (int(found[1] or found[2]), nodes)
 

@@ -258,3 +258,17 @@ def test_parts_of_the_samples_are_put_together(monkeypatch):
     decided.set_params(decision="spans").span_rule_ = 0.1
     overall, _ = span_scores(decided.predict(X), decided.predict(X))
     assert overall.n_predicted == sum(map(len, whole))
+
+
+def test_spans_agree_with_known_labels_and_take_no_actions():
+    model = tagged_model("BIO")
+    model.decision = SpanCost(5, 1)
+    x = np.random.default_rng(0).normal(size=(4, 2))
+    known = [["B-y", "I-y", None, None]]
+    (every,) = model.predict_spans([x], 1e-9, overlapping=True, known=known)
+    ruled = [(labels, p) for labels, p in distribution(model, x) if labels[:2] == ["B-y", "I-y"]]
+    whole = sum(p for _, p in ruled)
+    assert_equal_spans(every, enumerated([(labels, p / whole) for labels, p in ruled]))
+    assert list(model.predict([x], known=known)[0][:2]) == ["B-y", "I-y"]
+    with pytest.raises(IncompatibleError, match="prices of spans"):
+        model.predict([x], actions={"review": 0.1})

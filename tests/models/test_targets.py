@@ -279,3 +279,10 @@ def test_labels_that_mark_no_spans_have_targets_too():
 
     flat_model = AutoModel(target=score, alpha=[0.1], cv=2).fit(rows, labels)
     assert 0 < flat_model.trials_[0].score < 1
+
+
+def test_a_target_needs_all_labels():
+    X, y = tagged(10)
+    y[0][0] = None
+    with pytest.raises(IncompatibleError, match="some labels in y are not known"):
+        CRF(alpha=[0.1, 0.01]).fit(X, y, target="span_f1", cv=2)

@@ -47,7 +47,7 @@ def test_an_object_is_an_optimizer():
 def test_what_it_does_not_take():
     with pytest.raises(InvalidInputError, match="optimizer='twice' is not known; use one of"):
         CRF(optimizer=Twice()).fit(DATA.X, DATA.y)
-    with pytest.raises(IncompatibleError, match="it wants 10 samples; use optimizer='dual_ascent'"):
+    with pytest.raises(IncompatibleError, match="it wants 10 samples; use optimizer='auto'"):
         model(optimizer=Twice()).fit(DATA.X[:9], DATA.y[:9])
     with pytest.raises(InvalidInputError, match="is not known; use one of"):
         model(optimizer=Twice).fit(DATA.X, DATA.y)  # a class, not an object

@@ -46,7 +46,7 @@ def test_scaling_finds_the_optimum_of_the_problem_given(Model):
     if Model is CRF:
         from robustruct.objectives.likelihood import Likelihood
 
-        value, _ = Likelihood(problem)(model.coef_)
+        value, *_ = Likelihood(problem)(model.coef_)
         assert model.objective_ == pytest.approx(
             value + 0.5 * model.alpha_ * model.coef_ @ model.coef_, rel=1e-9
         )

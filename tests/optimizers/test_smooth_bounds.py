@@ -106,7 +106,7 @@ def test_dual(name: str, player: str) -> None:
 def test_likelihood(name: str) -> None:
     case, listed = CASES[name], enumerated(name)
     theta = np.random.default_rng(2).normal(size=listed.n_weights)
-    value, gradient = Likelihood(smooth_problem(case, "nobody"))(theta)
+    value, gradient, _ = Likelihood(smooth_problem(case, "nobody"))(theta)
     expected, slope = listed.likelihood(theta)
     assert value == pytest.approx(expected - 0.5 * case.alpha * theta @ theta, rel=1e-9)
     np.testing.assert_allclose(gradient, slope - case.alpha * theta, atol=1e-9)

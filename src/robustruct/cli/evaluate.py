@@ -89,7 +89,7 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         # Costs without names are in the order of the model's labels; data may have others.
         trained_for = CostMatrix(trained_for.costs, estimator.classes_)
     loss = options.costs.chosen(trained_for, options.encoding)
-    counted, digests = _tally(estimator, options)
+    counted, digests, looks = _tally(estimator, options)
     chosen = loss.of(counted.labels)
     evaluation = counted.evaluated(chosen, estimator.classes_)
     certificate, doubts = _certified(estimator, evaluation, digests)
@@ -118,7 +118,7 @@ def evaluate(options: EvaluateOptions) -> dict[str, Any]:
         "notes": [
             *_notes(evaluation, estimator.classes_.tolist()),
             *doubts,
-            *_surprise(estimator, evaluation, options),
+            *_surprise(estimator, evaluation, looks, options),
         ],
     }
 
@@ -149,8 +149,12 @@ def _certified(
     return certificate, [f"{warning}." for warning in certificate.warnings]
 
 
-def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally, np.ndarray]:
-    """Return the counts, and the digests of the samples."""
+def _tally(
+    estimator: StructuredModel, options: EvaluateOptions
+) -> tuple[Tally, np.ndarray, np.ndarray]:
+    """Return the counts, and digests and looks of the samples."""
+    import numpy as np
+
     from robustruct.errors import FileFormatError
     from robustruct.evaluation.evaluate import compared_file, tally
     from robustruct.features.digests import joined_digests
@@ -161,7 +165,7 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally,
         Lines(options.data, options.encoding) as lines,
         progress(f"labelling {lines.name}", not options.quiet) as show,
     ):
-        pace, digests = Pace(), list[Any]()
+        pace, digests, looks = Pace(), list[Any](), list[Any]()
         if lines.is_empty:
             raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
         form = format_for(estimator, lines, options.table)
@@ -171,11 +175,12 @@ def _tally(estimator: StructuredModel, options: EvaluateOptions) -> tuple[Tally,
             lines,
             lambda n: show(f"{n:,} samples", pace.left(lines.fraction)),
             digests,
+            looks,
         )
         counted = tally(estimator.classes_, pairs)
     if not counted.n_samples:
         raise FileFormatError(lines.name, None, "the file is empty: it has no samples.")
-    return counted, joined_digests(digests)
+    return counted, joined_digests(digests), np.concatenate(looks)
 
 
 def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
@@ -191,15 +196,15 @@ def _notes(evaluation: Evaluation, known: list[Any]) -> list[str]:
 
 
 def _surprise(
-    estimator: StructuredModel, evaluation: Evaluation, options: EvaluateOptions
+    estimator: StructuredModel, evaluation: Evaluation, looks: np.ndarray, options: EvaluateOptions
 ) -> list[str]:
-    """Return a note if the cost is not what was forecast when the model was chosen."""
+    """Return notes if features or costs are not those that training samples let expect."""
+    doubts = [estimator._doubt(looks)]
     forecast = getattr(estimator, "forecast_", None)
     as_chosen = options.costs == CostOptions() and options.decision in (None, estimator.decision_)
-    if forecast is None or not as_chosen:
-        return []
-    said = forecast.contradicted(evaluation.loss, evaluation.n_samples)
-    return [] if said is None else [said]
+    if forecast is not None and as_chosen:
+        doubts.append(forecast.contradicted(evaluation.loss, evaluation.n_samples))
+    return [doubt for doubt in doubts if doubt is not None]
 
 
 def _scores(detection: Detection) -> dict[str, float]:

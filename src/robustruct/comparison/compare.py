@@ -407,7 +407,8 @@ def compare(
     starts = np.cumsum([0, *map(len, truth[:-1])])
     costs = {name: np.add.reduceat(found, starts) for name, found in node_costs.items()}
     groups = _groups(parts)
-    notes += _surprises(fits, costs, weights, len(parts))
+    if len(parts) == 1:  # else all samples have their turn in training
+        notes += _surprises(fits, costs, weights, parts[0].test)
     if target is not None:
         costs, weights = _by_target(target, truth, predicted, parts, classes)
     methods, differences = _measured(
@@ -543,13 +544,15 @@ def _surprises(
     fits: Mapping[str, Sequence[SplitFit]],
     costs: Mapping[str, np.ndarray],
     weights: Sequence[np.ndarray],
-    n_splits: int,
+    test: Samples,
 ) -> list[str]:
-    """What test samples cost against what each choice had expected; of one split only."""
+    """What test samples look like and cost, against what training samples let expect."""
     total = sum(part.sum() for part in weights)
-    if n_splits > 1 or not total > 0:
+    if not total > 0:
         return []
-    found = []
+    (model, *_) = (fit.model for (fit,) in fits.values())
+    doubt = model._doubt(model._looks(test.X))  # of the features, which are the same for all
+    found = [] if doubt is None else [doubt]
     for name, (fit,) in fits.items():
         forecast = getattr(fit.model, "forecast_", None)
         if forecast is not None:

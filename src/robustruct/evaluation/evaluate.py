@@ -216,15 +216,18 @@ def compared_file(
     lines: Lines,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    looks: list[np.ndarray] | None = None,
 ) -> Iterator[Compared]:
     """Yield (true labels, predicted labels, node weights) of the samples of a file, in chunks.
 
-    ``digests`` takes those of the samples, by which a model recognises what it was trained on.
+    ``digests`` takes those of the samples, by which a model recognises what it was trained on,
+    ``looks`` what tells whether others are like these.
 
     A label in text is matched with the model's label of the same spelling.
     """
     as_known = known_labels(model.classes_)
-    for sample, answer in answered(model, form, lines, labelled=True, watch=watch, digests=digests):
+    answers = answered(model, form, lines, labelled=True, watch=watch, digests=digests, looks=looks)
+    for sample, answer in answers:
         if any(label is None or isinstance(label, list) for label in sample.labels or ()):
             raise FileFormatError(
                 lines.name,

@@ -60,6 +60,7 @@ def answered(
     spans: float | str | None = None,
     watch: Callable[[int], None] | None = None,
     digests: list[np.ndarray] | None = None,
+    looks: list[np.ndarray] | None = None,
     actions: ActionsLike = None,
     rule: str | None = None,
 ) -> Iterator[tuple[Sample, Answer]]:
@@ -67,7 +68,7 @@ def answered(
 
     ``known`` names the column or field that holds labels which predictions are to agree with.
     ``spans`` is the least probability of a span; without it none are listed.
-    ``digests`` takes those of the samples.
+    ``digests`` takes those of the samples, ``looks`` what tells whether they are like training's.
     """
     names = model.classes_.tolist()
     label_of = {str(label): label for label in names}
@@ -80,6 +81,8 @@ def answered(
                 weight = [1.0 if s.node_weight is None else s.node_weight for s in chunk]
             if digests is not None:
                 digests.append(model._digests(X))
+            if looks is not None:
+                looks.append(model._looks(X))
             given: Any = None
             if known is not None:
                 given = [

@@ -25,6 +25,7 @@ from robustruct.models.fitting import checkpointing
 from robustruct.models.fitting.choice import Choice
 from robustruct.models.fitting.early_stopping import EarlyStopping
 from robustruct.models.fitting.filling import LOOSE, fill_in, first_weights
+from robustruct.models.fitting.likeness import likeness, looks
 from robustruct.models.fitting.rows import checked_rows
 from robustruct.models.fitting.seen import all_digests
 from robustruct.models.fitting.targets import TargetLike
@@ -371,6 +372,8 @@ class StructuredModel(Certifying, Inspection):
         learnt = plan.learnt()
         learnt["inference_"] = "relaxed" if problem is not None and problem.relaxed else "exact"
         learnt["decision_"] = usual_decision(plan)
+        if problem is not None:
+            learnt["likeness_"] = likeness(problem.design, plan.standardization.nodes)
         if choice is not None:
             learnt["decision_"], learnt["trials_"] = choice.best.decision, list(choice.tried)
             learnt["decision_scale_"] = choice.best.scale
@@ -503,6 +506,15 @@ class StructuredModel(Certifying, Inspection):
 
         text = f"{type(self).__name__}: {message} {advice}"
         warn(text, ConvergenceWarning)
+
+    def _looks(self, X: Any) -> np.ndarray:
+        """(S, k) what tells whether samples look like those of training."""
+        return looks(self._encode(X)[0])
+
+    def _doubt(self, seen: np.ndarray) -> str | None:
+        """Return a sentence if new samples, by their `_looks`, are not like those of training."""
+        known = getattr(self, "likeness_", None)
+        return None if known is None else known.doubt(seen)
 
     def _previous_weights(self, plan: Plan) -> np.ndarray | None:
         """Weights of the last fit, if they mean the same."""

@@ -42,6 +42,7 @@ from robustruct.models.crf import CRF
 from robustruct.models.crfsuite_file import is_crfsuite, read_crfsuite
 from robustruct.models.fitting.choice import DECISIONS, MEMBERS, Tried, is_number, is_span_rule
 from robustruct.models.fitting.forecast import Forecast
+from robustruct.models.fitting.likeness import Likeness
 from robustruct.models.parameters import OptimizerFor, check_parameters
 from robustruct.models.ssvm import SSVM
 from robustruct.optimizers.certificates import ROUNDING, Record, records
@@ -269,6 +270,7 @@ ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "input_": _is_dict,
     "alpha_": lambda value: is_number(value) and 0 < value < math.inf,
     "trials_": _are_trials,
+    "likeness_": lambda value: isinstance(value, Likeness) and value.is_sound,
     "forecast_": lambda value: isinstance(value, Forecast) and value.is_sound,
     "history_": _are_records,
     "n_iter_": _is_count,
@@ -464,6 +466,7 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "set": set,
     "frozenset": frozenset,
     "Forecast": lambda parts: Forecast(*parts),
+    "Likeness": lambda parts: Likeness(*parts),
 }
 
 

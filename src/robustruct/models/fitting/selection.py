@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from robustruct.engines.local import MemoryShards
-from robustruct.errors import warn
+from robustruct.errors import IncompatibleError, warn
 from robustruct.features.matrix import SparseRows
 from robustruct.losses import equal_costs, symmetric_costs
 from robustruct.models.fitting.choice import Choice, Setting, Tried
@@ -229,6 +229,11 @@ class Race:
         target = implied(target, model.decision)
         self.target = None
         if target is not None:
+            if problem.partial is not None:
+                raise IncompatibleError(
+                    "a target counts right and wrong labels of whole samples, and some labels in y "
+                    "are not known; choose by the cost, which leaves these out."
+                )
             form = form_of(shards.samples.X, shards.samples.y)
             self.target = Target.of(target, plan.classes, model.decision, form)
         self.chains = are_chains(batch)
