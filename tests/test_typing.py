@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from robustruct import AGM, CRF, SSVM
+from robustruct.metrics import SpanCost
 from robustruct.models import parameters
 from robustruct.optimizers.registry import OPTIMIZERS
 
@@ -63,7 +64,9 @@ def test_wrong_choices_do_not(tmp_path) -> None:
 
 def test_literals_list_what_is_accepted() -> None:
     accepted = SSVM._parameters
-    assert set(get_args(parameters.Decision)) == set(accepted["decision"].choices)
+    names, other = get_args(parameters.Decision)
+    assert other is SpanCost
+    assert set(get_args(names)) == set(accepted["decision"].choices)
     assert set(get_args(parameters.Inference)) == set(accepted["inference"].choices)
     names = {"auto", *OPTIMIZERS}
     assert set(get_args(parameters.OptimizerName)) == names
