@@ -260,7 +260,7 @@ def test_distances_of_large_integers():
 
 
 LONG = {
-    "label": lambda: CRF().fit([DENSE], [["a" * 90_000, ["b"], "c", "d"]]),
+    "label": lambda: CRF().fit([DENSE], [["a" * 90_000, ["b" * 90_000, []], "c", "d"]]),
     "unknown label": lambda: encode_labels(
         as_labels(["x" * 90_000]), as_labels(["y" * 90_000, "z" * 90_000]), "y"
     ),

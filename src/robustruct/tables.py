@@ -101,8 +101,8 @@ def sequences(
     ...     index=[10, 11, 12, 13, 14],
     ... )
     >>> data = sequences(df, by="subject", order="time", label="stage")
-    >>> data.X[0].ravel(), data.feature_names, data.groups.tolist()
-    (array([50., 70.]), ['pulse'], ['ada', 'bob'])
+    >>> data.X[0].ravel().tolist(), data.feature_names, data.groups.tolist()
+    ([50.0, 70.0], ['pulse'], ['ada', 'bob'])
     >>> model = CRF(alpha=0.01).fit(data.X, data.y)
     >>> frame_of(df, model.predict(data.X), by="subject", order="time")["predicted"]
     10     wake

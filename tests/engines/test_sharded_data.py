@@ -241,7 +241,7 @@ def test_bad_parquet_files_are_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with (
         Lines("unlabelled.parquet") as lines,
-        pytest.raises(MissingExtraError, match=r"install robustruct\[dask\]"),
+        pytest.raises(MissingExtraError, match=r"install robustruct\[tables\]"),
     ):
         lines.head(1)
 

@@ -259,7 +259,7 @@ def test_an_answer_is_added_to_the_object(write):
         ({"edges": [[0, 9], [0, 1]]}, "edge 0 is (0, 9)"),
         ({"edge_features": [["left"]]}, "describes 1 edges"),
         ({"labels": [1, 2]}, '"labels" has 2 items, but there are 3 nodes'),
-        ({"labels": [1, None, 2]}, "holds None for node 1"),
+        ({"labels": [1, {"a": "much"}, 2]}, "node 1"),
         ({"labels": None}, '"labels" is missing'),
         ({"weights": [1, -1, 1]}, "holds -1 for node 1, not a finite number >= 0"),
         ({"weight": "much"}, "\"weight\" is 'much'"),

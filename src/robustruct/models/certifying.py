@@ -143,11 +143,11 @@ class Certifying(Prediction):
         Examples
         --------
         >>> from robustruct import CRF
-        >>> X = [[[i % 7 / 7], [1 - i % 7 / 7]] for i in range(60)]
+        >>> X = [[[i / 60], [1 - i / 60]] for i in range(60)]
         >>> y = [["name" if x > 0.5 else "O" for (x,) in rows] for rows in X]
-        >>> model = CRF(random_state=0).fit(X[:7], y[:7])
-        >>> rule = model.control(X[7:], y[7:], miss=0.2, label="O", most=2)
-        >>> answers = model.predict(X[7:], rule="O")
+        >>> model = CRF(random_state=0).fit(X[::6], y[::6])
+        >>> rule = model.control(X[1::2], y[1::2], miss=0.2, label="O", most=2)
+        >>> answers = model.predict(X[2::6], rule="O")
         """
         held_out = HeldOut.of(self, X, y)
         self._refuse_seen(held_out, "calibrate a rule")
