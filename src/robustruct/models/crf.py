@@ -33,8 +33,8 @@ class CRF(StructuredModel):
     optimizer : "auto", "lbfgs" or "natural_ascent"
         "lbfgs" descends by the gradient of all samples. "natural_ascent" ascends the dual sample by
         sample, in natural parameters: far fewer passes where samples share few features. "auto"
-        picks it for chains and trees of 50,000 nodes or more with sparse features of like size and
-        a ``tol`` of at least 1e-5, else "lbfgs", which is what takes ``l1`` > 0.
+        picks it for chains and trees with sparse features of like size and a ``tol`` of at least
+        1e-5, else "lbfgs", which is what takes ``l1`` > 0.
     tol : float
         Relative gap to the optimum, certified. At the default fewer than one label in 10,000 of
         wnut17 differs from what the optimum predicts.

@@ -62,7 +62,10 @@ class Sizes(NamedTuple):
 
 
 def need_of(objective: str, temperature: float, l1: float) -> Need:
-    """Return the need of the default optimizer of an objective."""
+    """Return the need of the default optimizer of an objective.
+
+    A likelihood's natural ascent needs less than L-BFGS, but may have to hand over to it.
+    """
     if objective == "likelihood":
         return ORTHANT_WISE if l1 > 0 else QUASI_NEWTON
     return NATURAL if temperature > 0 else DUAL

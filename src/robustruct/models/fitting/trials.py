@@ -21,7 +21,6 @@ from robustruct.models.spans import candidates
 from robustruct.objectives.adversarial import Problem
 from robustruct.objectives.build import Plan
 from robustruct.optimizers.certificates import Progress
-from robustruct.optimizers.registry import chosen
 from robustruct.scores import Scores
 from robustruct.spans import SpanCandidates, SpanRule, least_probability
 from robustruct.status import Status
@@ -182,10 +181,7 @@ class Fold:
         progress = Progress(self.shards.outline, model.tol, max_time=max_time)
         with warnings.catch_warnings():  # the final fit says what there is to say
             warnings.simplefilter("ignore", UserWarning)
-            # Of a likelihood's two optimizers the one for many nodes is the faster on few as well.
-            objective = "game" if plan.temperature == np.inf else plan.objective
-            heat = plan.temperature
-            optimizer = chosen(model.optimizer, objective, heat, model.tol, self.shards)
+            optimizer = model._chosen_optimizer(self.shards, plan)
             given = (None, None) if start is None else (start.theta, start.state)
             state = model._minimise(self.shards, optimizer, progress, *given)
         if progress.interrupted:
