@@ -1,7 +1,7 @@
 """All checks of this repository, the quick ones first. Run: python checks.py [name ...]
 
 This list is the only one: README.md, CONTRIBUTING.md and .ci/run all call this script. Without
-names it runs EVERYTHING; `quick` takes less than two minutes. Those that are left take longer, make
+names it runs EVERYTHING; `quick` takes some minutes. Those that are left take longer, make
 environments of their own below build/, and are run by name before a release.
 """
 
